@@ -1,0 +1,37 @@
+# `make run` and `make test` do everything on a fresh machine.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: run test lint types tests slow bench clean
+
+run: $(INSTALLED)  ## train the quickstart and leave regret.png
+	$(BIN)/sojourn train experiment=quickstart
+	cp runs/latest/regret.png regret.png
+
+test: lint types tests  ## lint + types + tests
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+tests: $(INSTALLED)
+	$(BIN)/pytest -m "not slow"
+
+slow: $(INSTALLED)  ## learning runs and long numerical cases
+	$(BIN)/pytest -m slow
+
+bench: $(INSTALLED)  ## steps per CPU second of MiniGrid, original against fast
+	$(BIN)/python benchmarks/minigrid.py
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sojourn needs Python >= 3.11: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
