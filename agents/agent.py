@@ -1,0 +1,78 @@
+"""The agent: an encoder, a memory that learns online, and two heads.
+
+x_t = encode(o_t, a_{t-1}, r_{t-1});  y_t, S_t = memory(x_t, S_{t-1});  policy and value read y_t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor, nn
+
+from sojourn.envs import Interface
+from sojourn.memory import MemoryCore
+
+from .encoder import Encoder
+from .heads import PolicyHead, ValueHead, sample_inverse_cdf
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One step of acting: `[B]` tensors and the memory state after the step."""
+
+    action: Tensor
+    log_prob: Tensor
+    value: Tensor
+    state: TensorDict
+
+
+class Agent(nn.Module):
+    """A policy whose memory is the state that goes in and comes out; the module itself remembers
+    nothing.
+    """
+
+    def __init__(self, interface: Interface, memory: MemoryCore) -> None:
+        super().__init__()
+        self.encoder = Encoder(interface, memory.width)
+        self.memory = memory
+        self.policy = PolicyHead(memory.width, interface.num_actions)
+        self.value = ValueHead(memory.width)
+
+    @property
+    def device(self) -> torch.device:
+        return self.encoder.mix.weight.device
+
+    def init_state(self, batch: int) -> TensorDict:
+        """The learned initial memory of `batch` lifetimes."""
+        return self.memory.init_state(batch)
+
+    def act(
+        self,
+        observation: Mapping[str, Tensor],
+        state: TensorDict,
+        reset: Tensor | None = None,
+        uniform: Tensor | None = None,
+    ) -> Decision:
+        """Live one step: channels `[B, ...]`, `reset` `[B]` clears memories before the step.
+
+        `uniform` `[B]` in [0, 1) samples the actions; without it the most likely ones are taken.
+        """
+        features, state = self.memory.step(self.encoder(observation), state, reset)
+        logits = self.policy(features, observation["action_mask"])
+        action = logits.argmax(-1) if uniform is None else sample_inverse_cdf(logits, uniform)
+        log_prob = torch.log_softmax(logits, dim=-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        return Decision(action, log_prob, self.value(features), state)
+
+    def unroll(
+        self,
+        observation: Mapping[str, Tensor],
+        state: TensorDict,
+        reset: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, TensorDict]:
+        """Live `[B, T]` steps at once: masked logits `[B, T, A]`, values `[B, T]`, state after."""
+        features, state = self.memory(self.encoder(observation), state, reset)
+        logits = self.policy(features, observation["action_mask"])
+        return logits, self.value(features), state

@@ -1,0 +1,98 @@
+"""The clipped surrogate loss, by TorchRL, on the outcome of one pass through the memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tensordict import TensorDict
+from tensordict.nn import TensorDictModuleBase
+from torch import Tensor
+from torch.distributions import Categorical
+from torchrl.objectives import ClipPPOLoss
+
+from .heads import masked_categorical
+from .schedules import Schedule, as_schedule
+
+
+class _ReadPolicy(TensorDictModuleBase):  # type: ignore[misc]
+    """Presents logits computed once by the agent's unroll as TorchRL's actor."""
+
+    in_keys = ("logits",)
+    out_keys = ("action",)
+
+    def get_dist(self, steps: TensorDict) -> Categorical:
+        return masked_categorical(steps["logits"])
+
+
+class _ReadValue(TensorDictModuleBase):  # type: ignore[misc]
+    """Presents values computed once by the agent's unroll as TorchRL's critic."""
+
+    in_keys = ("state_value",)
+    out_keys = ("state_value",)
+
+    def forward(self, steps: TensorDict) -> TensorDict:
+        return steps
+
+
+class PPOLoss:
+    """Clipped policy loss + `value_coefficient` x squared value error - `entropy` x entropy."""
+
+    def __init__(
+        self,
+        clip: float = 0.2,
+        value_coefficient: float = 0.5,
+        entropy: float | Schedule = 0.01,
+    ) -> None:
+        if not 0.0 < clip < 1.0:
+            raise ValueError(f"PPO loss: `clip` must lie in (0, 1), got {clip}")
+        self.value_coefficient, self.entropy = value_coefficient, as_schedule(entropy)
+        self._loss = ClipPPOLoss(
+            _ReadPolicy(),
+            _ReadValue(),
+            clip_epsilon=clip,
+            entropy_coeff=1.0,
+            critic_coeff=1.0,
+            loss_critic_type="l2",
+            log_explained_variance=False,
+            functional=False,
+        )
+        self._loss.set_keys(sample_log_prob="log_prob")
+
+    def __call__(
+        self, logits: Tensor, values: Tensor, steps: TensorDict, progress: float
+    ) -> dict[str, Tensor]:
+        """Losses of a minibatch `[b, T]`; `total` is the one to descend, the others are for the
+        log.
+        """
+        inputs: dict[str, Any] = {
+            "logits": logits,
+            "action": steps["action"],
+            "log_prob": steps["log_prob"],
+            "state_value": values.unsqueeze(-1),
+            "advantage": steps["advantage"].unsqueeze(-1),
+            "value_target": steps["value_target"].unsqueeze(-1),
+        }
+        out = self._loss(TensorDict(inputs, batch_size=logits.shape[:2]))
+        total = (
+            out["loss_objective"]
+            + self.value_coefficient * out["loss_critic"]
+            + self.entropy(progress) * out["loss_entropy"]
+        )
+        return {
+            "total": total,
+            "policy_loss": out["loss_objective"],
+            "value_loss": out["loss_critic"],
+            "entropy": out["entropy"],
+            "approx_kl": out["kl_approx"],
+            "clipfrac": out["clip_fraction"],
+            "ratio_error": ratio_error(logits, steps),
+        }
+
+
+@torch.no_grad()
+def ratio_error(logits: Tensor, steps: TensorDict) -> Tensor:
+    """Largest |pi_new / pi_acted - 1| over the minibatch."""
+    log_prob = torch.log_softmax(logits, dim=-1).gather(-1, steps["action"].unsqueeze(-1))
+    ratio: Tensor = (log_prob.squeeze(-1) - steps["log_prob"]).exp()
+    return (ratio - 1.0).abs().max()

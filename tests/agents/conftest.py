@@ -1,0 +1,58 @@
+"""Small agents and crowds for the laws of the agents room."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from sojourn.agents import Agent, Rollout
+from sojourn.envs import BernoulliBandit, Crowd, Interface, Length, NeverRepeating, Stream
+from sojourn.memory import MemoryCore, Stack
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CORES = sorted(path.stem for path in (ROOT / "configs" / "memory").glob("*.yaml"))
+WIDTH = 16
+
+
+def make_core(name: str, width: int = WIDTH) -> MemoryCore:
+    config = OmegaConf.load(ROOT / "configs" / "memory" / f"{name}.yaml")
+    core: MemoryCore = instantiate(config, width=width)
+    return core
+
+
+def make_agent(interface: Interface, core: str = "gated_delta_net", seed: int = 0) -> Agent:
+    torch.manual_seed(seed)
+    return Agent(interface, Stack([make_core(core), make_core(core)]))
+
+
+def bandit_stream(seed: int = 0, pulls: int = 5, **kwargs: object) -> Stream:
+    family = BernoulliBandit(num_arms=3, num_pulls=pulls)
+    return Stream(NeverRepeating([family]), Length(2), seed=seed, **kwargs)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=CORES)
+def core_name(request: pytest.FixtureRequest) -> str:
+    """Every registered memory core."""
+    return str(request.param)
+
+
+@pytest.fixture
+def make_rollout() -> Callable[..., Rollout]:
+    """A small agent over bandit lifetimes: five pulls an episode, two episodes a task."""
+
+    def build(
+        core: str = "gated_delta_net",
+        num_lifetimes: int = 4,
+        segments: int | None = None,
+        pulls: int = 5,
+        **kwargs: object,
+    ) -> Rollout:
+        crowd = Crowd(bandit_stream(pulls=pulls, lifetime_segments=segments), num_lifetimes)
+        make = partial(Rollout, make_agent(crowd.interface, core), crowd)
+        return make(**kwargs)  # type: ignore[arg-type]
+
+    return build

@@ -1,0 +1,87 @@
+"""Encoders: every channel counts, nothing indexes outside its table, tokens stay bounded."""
+
+import numpy as np
+import pytest
+import torch
+
+from sojourn.agents import Encoder
+from sojourn.envs import Channel, Interface
+
+INTERFACE = Interface(
+    {
+        "grid": Channel("grid", (7, 7, 3)),
+        "direction": Channel("discrete", (), 4),
+        "mission": Channel("tokens", (5,), 30),
+        "vector": Channel("vector", (3,)),
+    },
+    num_actions=4,
+)
+
+
+def observation(shape: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    generator = np.random.default_rng(0)
+    arrays = {
+        "grid": generator.integers(0, 3, (*shape, 7, 7, 3), dtype=np.uint8),
+        "direction": generator.integers(0, 4, shape),
+        "mission": generator.integers(0, 30, (*shape, 5)),
+        "vector": generator.normal(size=(*shape, 3)).astype(np.float32),
+        "previous_action": generator.integers(0, 5, shape),
+        "previous_reward": generator.normal(size=shape).astype(np.float32),
+        "episode_start": generator.random(shape) < 0.5,
+        "task_start": generator.random(shape) < 0.5,
+    }
+    return {name: torch.from_numpy(np.asarray(array)) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1, 1), (2, 0)])
+def test_tokens_have_the_shape_of_the_observation(shape: tuple[int, ...]) -> None:
+    encoder = Encoder(INTERFACE, 8)
+    assert encoder(observation(shape)).shape == (*shape, 8)
+
+
+@pytest.mark.parametrize("name", list(observation((1,))))
+def test_every_input_matters(name: str) -> None:
+    encoder = Encoder(INTERFACE, 8)
+    seen = observation((1,))
+    changed = dict(seen)
+    changed[name] = ~seen[name] if seen[name].dtype == torch.bool else seen[name].roll(1, -1) + 1
+    if name == "direction":
+        changed[name] = (seen[name] + 1) % 4
+    if name == "mission":
+        changed[name] = (seen[name] + 1) % 30
+    if name == "previous_action":
+        changed[name] = (seen[name] + 1) % 4
+    assert not torch.equal(encoder(seen), encoder(changed))
+
+
+def test_unknown_cell_codes_share_the_last_row() -> None:
+    encoder = Encoder(INTERFACE, 8)
+    seen = observation((1,))
+    for code in (100, 255):
+        seen["grid"] = torch.full((1, 7, 7, 3), code, dtype=torch.uint8)
+        assert torch.isfinite(encoder(seen)).all()
+
+
+def test_no_previous_action_differs_from_every_action_and_is_silent() -> None:
+    encoder = Encoder(INTERFACE, 8)
+    seen = observation((5,)) | {"previous_action": torch.arange(5)}
+    seen = {
+        name: t if name == "previous_action" else t[:1].expand(5, *t.shape[1:])
+        for name, t in seen.items()
+    }
+    tokens = encoder(seen)
+    assert len({tuple(row.tolist()) for row in tokens}) == 5
+
+
+def test_rewards_of_any_scale_keep_tokens_finite_and_apart() -> None:
+    encoder = Encoder(INTERFACE, 8)
+    seen = {name: t.expand(4, *t.shape[1:]) for name, t in observation((1,)).items()}
+    seen["previous_reward"] = torch.tensor([0.0, 1.0, -500.0, 1e6])
+    tokens = encoder(seen)
+    assert torch.isfinite(tokens).all()
+    assert len({tuple(row.tolist()) for row in tokens}) == 4
+
+
+def test_a_grid_of_two_planes_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected 3 codes per cell"):
+        Encoder(Interface({"grid": Channel("grid", (7, 7, 2))}, 3), 8)
