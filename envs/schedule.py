@@ -1,0 +1,121 @@
+"""Which task a lifetime meets next: z_k as a function of (root seed, lifetime b, index k) alone.
+
+Families take turns when no weights are given (the j-th task comes from family j mod F), otherwise
+each task draws its family by weight.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from .interface import Array
+from .seeding import draw_seed, generator
+from .task import Family, Task
+
+PoolScope = Literal["lifetime", "stream"]
+
+# First numbers of the paths of random draws: pools and orders never share a generator.
+_POOL, _ORDER, _FRESH = 0, 1, 2
+
+
+class Assignment(NamedTuple):
+    """A task with its instance seed; `task_index` is equal where a lifetime returns to a task."""
+
+    task: Task
+    seed: int
+    task_index: int
+
+
+class Schedule(ABC):
+    """An endless order of tasks for every lifetime."""
+
+    def __init__(self, families: Sequence[Family], weights: Sequence[float] | None) -> None:
+        self.families = tuple(families)
+        if not self.families:
+            raise ValueError("families: expected at least one, got none")
+        for family in self.families:
+            if not isinstance(family, Family):
+                raise ValueError(f"families: expected Family objects, got {family!r}")
+        self._shares = None if weights is None else _shares(weights, len(self.families))
+
+    @abstractmethod
+    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
+        """The task of segment `index` of a lifetime, and its instance seed."""
+
+    def _draw(self, rng: np.random.Generator, number: int) -> tuple[Task, int]:
+        """The `number`-th task and its instance seed, all randomness from `rng`."""
+        if self._shares is None:
+            family = self.families[number % len(self.families)]
+        else:
+            family = self.families[int(rng.choice(len(self.families), p=self._shares))]
+        return family.draw(rng), draw_seed(rng)
+
+
+class _Pooled(Schedule):
+    """Segments that return to a pool of `num_tasks` task instances (default: one per family).
+
+    The pool belongs to the lifetime, or to the whole `stream`, whose lifetimes then share it.
+    """
+
+    def __init__(
+        self,
+        families: Sequence[Family],
+        num_tasks: int | None = None,
+        weights: Sequence[float] | None = None,
+        pool: PoolScope = "lifetime",
+    ) -> None:
+        super().__init__(families, weights)
+        self.num_tasks = len(self.families) if num_tasks is None else num_tasks
+        if self.num_tasks < 1:
+            raise ValueError(f"num_tasks: expected at least 1, got {num_tasks}")
+        if pool not in ("lifetime", "stream"):
+            raise ValueError(f"pool: expected 'lifetime' or 'stream', got {pool!r}")
+        self.pool = pool
+
+    def _entry(self, seed: int, lifetime: int, entry: int) -> Assignment:
+        owner = 0 if self.pool == "stream" else lifetime + 1
+        task, instance_seed = self._draw(generator(seed, _POOL, owner, entry), entry)
+        return Assignment(task, instance_seed, entry)
+
+
+class Recurring(_Pooled):
+    """The pool in order, over and over: A B C A B C ..., the same instances at every return."""
+
+    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
+        """Entry `index` mod `num_tasks` of the pool."""
+        return self._entry(seed, lifetime, index % self.num_tasks)
+
+
+class Independent(_Pooled):
+    """Independent uniform draws from the pool: returns come at unpredictable times."""
+
+    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
+        """A uniformly drawn entry of the pool."""
+        entry = int(generator(seed, _ORDER, lifetime, index).integers(self.num_tasks))
+        return self._entry(seed, lifetime, entry)
+
+
+class NeverRepeating(Schedule):
+    """A new task and a new instance in every segment."""
+
+    def __init__(self, families: Sequence[Family], weights: Sequence[float] | None = None) -> None:
+        super().__init__(families, weights)
+
+    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
+        """A task drawn for this segment alone."""
+        task, instance_seed = self._draw(generator(seed, _FRESH, lifetime, index), index)
+        return Assignment(task, instance_seed, index)
+
+
+def _shares(weights: Sequence[float], num_families: int) -> Array:
+    shares = np.array([float(weight) for weight in weights])
+    if len(shares) != num_families or (shares < 0).any() or shares.sum() <= 0:
+        raise ValueError(
+            f"weights: expected {num_families} numbers >= 0 with a positive sum, "
+            f"got {list(weights)}"
+        )
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,221 @@
+"""Native spaces to channels, and what environments may return."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sojourn.envs import (
+    Adapter,
+    Channel,
+    Crowd,
+    GymnasiumFamily,
+    GymnasiumSimulator,
+    Interface,
+    Length,
+    NeverRepeating,
+    Segment,
+    Stream,
+    Task,
+    interface_of,
+    mission_channel,
+    mission_tokens,
+)
+from sojourn.envs.missions import UNKNOWN, VOCABULARY
+
+
+class Stub(gymnasium.Env[Any, Any]):
+    """Gives what it is told to give and remembers the actions it got."""
+
+    def __init__(
+        self, observation: Any, space: Any, actions: Any = None, reward: Any = 0.0
+    ) -> None:
+        self.observation_space = space
+        self.action_space = actions or spaces.Discrete(2)
+        self.observation, self.reward = observation, reward
+        self.got: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.observation, {}
+
+    def step(self, action: Any) -> Any:
+        self.got.append(action)
+        if isinstance(self.reward, str):
+            raise ValueError("stepped past the limit")
+        return self.observation, self.reward, np.bool_(False), False, {}
+
+
+class StubTask(Task):
+    name = "stub"
+    env_key = "stub"
+
+    def __init__(self, env: Stub) -> None:
+        self.env = env
+
+    def make_env(self) -> Stub:
+        return self.env
+
+
+def simulate(env: Stub, interface: Interface | None = None) -> GymnasiumSimulator:
+    simulator = GymnasiumSimulator(interface or interface_of(env), 1)
+    simulator.begin_segment(0, Segment(StubTask(env), 0, Length(1)))
+    simulator.begin_episode(0, 0)
+    return simulator
+
+
+BOX = spaces.Box(-1, 1, (3,), np.float64)
+
+
+def test_box_discrete_and_dict_become_channels() -> None:
+    space = spaces.Dict(where=BOX, what=spaces.Discrete(3, start=-1))
+    env = Stub({"where": np.array([1.0, 0.5, 0.0]), "what": np.int64(1)}, space)
+    simulator = simulate(env)
+    assert simulator.interface.channels == {
+        "what": Channel("discrete", (), 3),
+        "where": Channel("vector", (3,)),
+    }
+    shown = simulator.observation()
+    assert shown["what"].tolist() == [2] and shown["where"].tolist() == [[1.0, 0.5, 0.0]]
+    assert simulate(Stub(np.ones(3), BOX)).observation()["vector"].tolist() == [[1, 1, 1]]
+    whole = simulate(Stub(7, spaces.Discrete(4, start=5))).observation()["discrete"]
+    assert whole.tolist() == [2] and whole.dtype == np.int64
+
+
+def test_actions_reach_the_environment_in_its_own_range() -> None:
+    env = Stub(np.zeros(3), BOX, spaces.Discrete(2, start=1))
+    simulator = simulate(env, Interface({"vector": Channel("vector", (5,))}, 4))
+    simulator.step(np.array([0]))
+    simulator.step(np.array([1]))
+    assert env.got == [1, 2]
+    shown = simulator.observation()
+    assert shown["action_mask"].tolist() == [[True, True, False, False]]
+    assert shown["vector"].shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("space", "path"),
+    [
+        (spaces.Box(0, 1, (2, 2)), r"observation_space: .*Box"),
+        (spaces.MultiBinary(3), r"observation_space: .*MultiBinary"),
+        (spaces.Dict(eye=spaces.Box(0, 1, (2, 2))), r"observation_space\['eye'\]: "),
+        (spaces.Dict(arm=spaces.Dict(at=BOX)), r"observation_space\['arm'\]: "),
+        (spaces.Dict(task_start=BOX), "'task_start' is an input of the agent"),
+    ],
+)
+def test_other_spaces_are_refused_by_name(space: Any, path: str) -> None:
+    with pytest.raises(ValueError, match=path):
+        interface_of(Stub(None, space))
+
+
+def test_other_actions_are_refused() -> None:
+    with pytest.raises(ValueError, match="action_space: expected Discrete, got Box"):
+        interface_of(Stub(None, BOX, BOX))
+    with pytest.raises(ValueError, match="has 2, expected at most 1"):
+        Adapter(Stub(None, BOX), Interface({"vector": Channel("vector", (3,))}, 1))
+    with pytest.raises(ValueError, match="channel 'vector'"):
+        Adapter(Stub(None, BOX), Interface({"vector": Channel("vector", (2,))}, 2))
+
+
+def numbers() -> list[Any]:
+    import torch
+
+    return [0, 1, np.int64(1), np.float64(0.5), np.array([1.0]), torch.tensor(1.0), True, np.True_]
+
+
+@pytest.mark.parametrize("reward", numbers(), ids=repr)
+def test_every_kind_of_reward_becomes_a_float32(reward: Any) -> None:
+    outcome = simulate(Stub(np.zeros(3), BOX, reward=reward)).step(np.array([0]))
+    assert outcome.reward.dtype == np.float32 and outcome.reward.shape == (1,)
+    assert outcome.reward[0] == float(np.asarray(reward).reshape(()))
+    assert np.isnan(outcome.expected_reward[0]) and outcome.terminated.dtype == bool
+
+
+@pytest.mark.parametrize("reward", [np.nan, -np.inf, 1e300, np.array([1.0, 2.0])], ids=repr)
+def test_a_reward_that_is_no_finite_number_stops(reward: Any) -> None:
+    simulator = simulate(Stub(np.zeros(3), BOX, reward=0.0))
+    simulator.step(np.array([0]))
+    simulator._played(0)[0].env.reward = reward  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="stub, row 0, step 2 of the episode: expected a"):
+        simulator.step(np.array([0]))
+
+
+def test_a_failing_environment_is_named() -> None:
+    with pytest.raises(RuntimeError, match=r"stub, row 0, step 1 .* set max_episode_steps"):
+        simulate(Stub(np.zeros(3), BOX, reward="fail")).step(np.array([0]))
+
+
+def test_missions_become_tokens() -> None:
+    channel = mission_channel(5)
+    assert channel == Channel("tokens", (5,), len(VOCABULARY) + 2)
+    for word in VOCABULARY:
+        assert UNKNOWN < mission_tokens(word, 3)[0] < channel.num_values
+    assert mission_tokens("Frobnicate the BALL", 5)[0] == UNKNOWN
+    assert mission_tokens("open the red door", 5)[-1] == 0
+    assert mission_tokens("", 4).tolist() == [0, 0, 0, 0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for number in range(3):
+            assert len(mission_tokens("the " * 60 + str(number), 40)) == 40
+    assert len(caught) == 1
+
+
+def test_vocabulary_has_the_words_of_the_library_once() -> None:
+    from minigrid.wrappers import DictObservationSpaceWrapper
+
+    assert set(DictObservationSpaceWrapper.get_minigrid_words()) <= set(VOCABULARY)
+    assert len(set(VOCABULARY)) == len(VOCABULARY)
+
+
+def test_minigrid_shows_grid_direction_and_mission() -> None:
+    env = gymnasium.make("MiniGrid-DoorKey-5x5-v0", disable_env_checker=True)
+    assert set(interface_of(env).channels) == {"grid", "direction"}
+    interface = interface_of(env, "tokens")
+    assert interface.channels["mission"] == mission_channel(40)
+    arrays = interface.zeros(2)
+    native, _ = env.reset(seed=0)
+    Adapter(env, interface).writer(arrays, 1)(native)
+    np.testing.assert_array_equal(arrays["grid"][1], native["image"])
+    assert arrays["direction"][1] == native["direction"] and arrays["grid"][0].sum() == 0
+    np.testing.assert_array_equal(arrays["mission"][1], mission_tokens(native["mission"], 40))
+
+
+def test_minigrid_pixels_are_refused() -> None:
+    from minigrid.wrappers import RGBImgPartialObsWrapper
+
+    env = RGBImgPartialObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0"))
+    with pytest.raises(ValueError, match="remove the RGBImg wrapper"):
+        interface_of(env)
+
+
+def test_any_registered_environment_by_id() -> None:
+    with pytest.raises(ValueError, match=r"Did you mean: `CartPole`"):
+        GymnasiumFamily("CartPol-v1")
+    with pytest.raises(ValueError, match="action_space: expected Discrete"):
+        GymnasiumFamily("Pendulum-v1")
+    family = GymnasiumFamily("CartPole-v1", max_episode_steps=5)
+    crowd = Crowd(Stream(NeverRepeating([family]), Length(10), seed=0), 1)
+    steps = [crowd.step(np.array([t % 2])) for t in range(25)]
+    records = [record for step in steps for record in step.episodes]
+    assert [(r.num_steps, r.status) for r in records] == [(5, "truncated")] * 5
+
+
+@pytest.mark.parametrize(("instance", "num_layouts"), [("resampled", 5), ("fixed", 1)])
+def test_layouts_differ_unless_the_instance_is_fixed(
+    instance: Literal["resampled", "fixed"], num_layouts: int
+) -> None:
+    family = GymnasiumFamily("MiniGrid-DoorKey-6x6-v0", {"max_steps": 3}, instance=instance)
+    runs = []
+    for _ in range(2):
+        crowd = Crowd(Stream(NeverRepeating([family]), Length(20), seed=7), 1)
+        layouts = [crowd.observation["grid"].tobytes()]
+        for step in [crowd.step(np.array([0])) for _ in range(14)]:
+            if step.episodes:
+                layouts.append(step.observation["grid"].tobytes())
+        runs.append(layouts)
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == num_layouts
