@@ -1,0 +1,109 @@
+"""Softmax attention over a cache of keys and values.
+
+    o_t = sum_j softmax_j(q_t . k_j / sqrt(K)) v_j   over the visible tokens j
+
+Source: Vaswani et al. 2017. Plain matmuls, so that it can be differentiated twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+
+from .cache import Cache, Entries, GrowingCache
+from .checks import check_choice
+from .core import MemoryCore
+from .heads import Heads, project_pieces
+from .precision import full_precision, state_dtype
+from .readout import Readout
+from .rotary import rotate
+from .segments import count_valid
+from .views import Views
+
+
+class AttentionMemory(MemoryCore):
+    """Softmax attention whose state is a `cache`: `GrowingCache` or `SlidingWindow`.
+
+    `positions`: `rotary` (counted in valid tokens since the reset) or `none`. A token that sees
+    nothing reads zero. Time and memory of one call are quadratic in its number of tokens. `commit`
+    is ignored.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int = 4,
+        key_width: int = 16,
+        value_width: int = 16,
+        views: Callable[[Heads], Views] = Views,
+        cache: Callable[[Heads], Cache] = GrowingCache,
+        readout: Callable[[Heads], Readout] = Readout,
+        positions: str = "rotary",
+    ) -> None:
+        super().__init__(width)
+        heads = Heads(width, num_heads, key_width, value_width)
+        check_choice("positions", positions, ("rotary", "none"))
+        if positions == "rotary" and key_width % 2:
+            raise ValueError(
+                f"key_width must be even for rotary positions, got {key_width}; use {key_width + 1}"
+            )
+        self.positions = positions
+        self.views = views(heads)
+        self.cache = cache(heads)
+        self.grows = self.cache.grows
+        self.readout = readout(heads)
+        self.feature_sizes = [self.views.num_features, self.readout.num_features]
+        self.projection = project_pieces(width, [self.views, self.readout])
+
+    def init_state(self, batch: int) -> TensorDict:
+        """The empty cache, `position` `[B]` (int64) and, with a convolution, `conv_window`."""
+        weight = self.projection.weight
+        like = torch.empty(0, dtype=state_dtype(weight), device=weight.device)
+        leaves = self.views.init_state(batch) | self.cache.init_state(batch, like)
+        leaves["position"] = like.new_zeros(batch, dtype=torch.int64)
+        return TensorDict(leaves, batch_size=[batch])
+
+    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
+        leaves = dict(state.items())
+        emptied = self.cache.reset_rows(leaves, rows)
+        emptied["position"] = leaves["position"].masked_fill(rows, 0)
+        for name, initial in self.views.init_state(rows.shape[0]).items():
+            emptied[name] = torch.where(rows.view(-1, 1, 1), initial, leaves[name])
+        return TensorDict(emptied, batch_size=state.batch_size)
+
+    def advance(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        features = self.projection(x)
+        with full_precision(x):
+            features = features.to(state_dtype(self.projection.weight))
+            for_views, for_readout = features.split(self.feature_sizes, dim=-1)
+            leaves = dict(state.items())
+            tokens, next_leaves = self.views(for_views, leaves, reset, mask)
+            before, after = count_valid(leaves["position"], x.shape[1], reset, mask)
+            if self.positions == "rotary":
+                tokens = tokens._replace(
+                    query=rotate(tokens.query, before), key=rotate(tokens.key, before)
+                )
+            entries, cache_state = self.cache(tokens, leaves, after, reset, mask)
+            reads = attend(tokens.query, entries)
+        y: Tensor = self.readout(reads, for_readout)
+        next_leaves |= cache_state | {"position": after}
+        return y, TensorDict(next_leaves, batch_size=state.batch_size)
+
+
+def attend(query: Tensor, entries: Entries) -> Tensor:
+    """Reads `[B, T, H, V]` of scaled queries `[B, T, H, K]`; zero where nothing is visible."""
+    scores = torch.einsum("bthk,bnhk->bhtn", query, entries.keys)
+    visible = entries.visible.unsqueeze(1)
+    # A finite filler: a row of -inf would turn into NaN.
+    weights = scores.masked_fill(~visible, -1e30).softmax(-1).masked_fill(~visible, 0.0)
+    return torch.einsum("bhtn,bnhv->bthv", weights, entries.values)

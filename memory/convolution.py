@@ -1,0 +1,64 @@
+"""Short causal convolution over valid tokens: tells a memory "two steps ago" from "now".
+
+    y_t = sum_{i<w} kernel_{w-1-i} * x_{t-i},  i counting valid tokens of the segment backwards
+
+Source: Poli et al. 2023 (Hyena), Yang et al. 2024 (Gated DeltaNet); width 4 in the latter.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .checks import check_at_least
+from .precision import state_dtype
+from .segments import count_valid
+from .window import extend_window, slide_window, take
+
+
+class ShortConvolution(nn.Module):
+    """A depthwise causal convolution of `width` taps; its state is the last `width - 1` inputs.
+
+    `kernel` `[width, channels]` holds the tap of the oldest input first.
+    """
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        check_at_least("conv_width", width, 2)
+        self.kernel = nn.Parameter(torch.empty(width, channels))
+        nn.init.uniform_(self.kernel, -(width**-0.5), width**-0.5)
+
+    def empty_window(self, batch: int) -> Tensor:
+        """`[B, width - 1, channels]` zeros: no inputs yet."""
+        width, channels = self.kernel.shape
+        dtype = state_dtype(self.kernel)
+        return torch.zeros(batch, width - 1, channels, dtype=dtype, device=self.kernel.device)
+
+    def forward(
+        self, x: Tensor, window: Tensor, reset: Tensor | None, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs for `x` `[B, T, channels]` after the inputs in `window`; the next window."""
+        size, steps = window.shape[1], x.shape[1]
+        extended = extend_window(window, x, mask)
+        if steps == 1 and reset is None and mask is None:
+            y = (extended * self.kernel).sum(1, keepdim=True)
+            return y, slide_window(extended, size, None, None)
+
+        before = occupied = valid_before = None
+        if reset is not None:
+            # Empty slots of the window are zeros, so the carried window may be counted as full.
+            carried = torch.full((x.shape[0],), size, device=x.device)
+            before, occupied = count_valid(carried, steps, reset, mask)
+        if mask is not None:
+            valid_before = mask.long().cumsum(1) - mask.long()
+
+        y = x * self.kernel[size]
+        for slot in range(size):
+            if valid_before is None:
+                earlier = extended[:, slot : slot + steps]
+            else:
+                earlier = take(extended, valid_before + slot)
+            if before is not None:
+                earlier = earlier * (size - slot <= before).unsqueeze(-1)
+            y = torch.addcmul(y, earlier, self.kernel[slot])
+        return y, slide_window(extended, size, occupied, mask)

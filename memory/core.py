@@ -1,0 +1,100 @@
+"""The contract of every memory: a map with state, fed one token at a time or many at once.
+
+y_t, S_t = memory(x_t, S_{t-1}),   S_{t-1} replaced by the learned S_0 where reset_t is set
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from tensordict import TensorDict
+from torch import Tensor, nn
+
+from .checks import check_at_least, check_flags, check_tokens
+from .containment import contain
+from .state import state_bytes, where_reset
+
+
+class MemoryCore(nn.Module, ABC):
+    """A map `[B, T, width] -> [B, T, width]` whose whole memory is the state passed in and out.
+
+    Nothing is remembered in the module and nothing is changed in place. Feeding T tokens at once,
+    one by one, or in any split gives the same outputs, the same final state and the same gradients.
+
+    Flags are `[B, T]` bool, or None for "nowhere":
+
+    - `reset`: the row's state becomes the learned initial state *before* token t is consumed;
+    - `mask`: False means that token t changes no part of the state; its read is still produced, and
+      a reset at t still happens;
+    - `commit`: moves the snapshot of memories that read from one; ignored by all others.
+
+    A token or state row with a non-finite number spoils its own row until that row's next reset,
+    and nothing else. State and solves stay in float32 (float64 in a float64 module) under autocast.
+    """
+
+    grows: bool = False
+    """Whether the state's size grows with the number of tokens."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        check_at_least("width", width, 1)
+        self.width = width
+
+    @abstractmethod
+    def init_state(self, batch: int) -> TensorDict:
+        """The learned initial state of `batch` rows: leaves `[B, ...]`, differentiable."""
+
+    @abstractmethod
+    def advance(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        """What a core implements: `forward` for T >= 1 finite tokens; `reset` is None if T = 1."""
+
+    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
+        """The state with the learned initial state in the rows where `rows` `[B]` (bool) is set."""
+        return where_reset(rows, self.init_state(rows.shape[0]), state)
+
+    def forward(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        """Consume `x` `[B, T, width]` from `state`: outputs `[B, T, width]`, state after them.
+
+        Raises ValueError when a shape or the type of a flag is wrong.
+        """
+        check_tokens(x, self.width)
+        for name, flags in (("reset", reset), ("mask", mask), ("commit", commit)):
+            check_flags(name, flags, x)
+        if x.shape[1] == 0:
+            return x, state
+        if x.shape[1] > 1:
+            return contain(self, x, state, reset, mask, commit)
+        if reset is not None:
+            state = self.reset_rows(state, reset[:, 0])
+        return self.advance(x, state, None, mask, commit)
+
+    def step(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        """`forward` for one token: `x` `[B, width]`, flags `[B]`; output `[B, width]`, state."""
+        flags = (None if flag is None else flag.unsqueeze(1) for flag in (reset, mask, commit))
+        y, state = self.forward(x.unsqueeze(1), state, *flags)
+        return y.squeeze(1), state
+
+    def state_bytes(self) -> int:
+        """Bytes of the initial state per batch row."""
+        return state_bytes(self.init_state(1))

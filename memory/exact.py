@@ -1,0 +1,170 @@
+"""Exact solver of scalar-gated linear memories, one token at a time or a chunk at once.
+
+    W_t = a_t W_{t-1} + beta_t e_t k_t^T,   o_t = W_t q_t
+
+Inside a chunk the errors e solve one unit lower triangular system, so each chunk is an affine map
+of the state it meets: W_out = P + W_in M and O = L + R W_in^T. The maps of all chunks are computed
+together and only W -> P + W M runs in sequence.
+
+Source: the UT/WY form of Yang et al. 2024 (DeltaNet, Gated DeltaNet), written here for mid-chunk
+resets to a learned initial state and for masked tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .checks import check_at_least
+from .decay import ChunkDecay, Coefficients
+from .heads import Heads
+from .objective import Objective
+from .rule import Gates
+from .solver import Solver
+from .views import Tokens
+
+
+class ChunkMaps(NamedTuple):
+    """What N chunks do to a state: W_out = writes + W_in transition, O = reads + probes W_in^T."""
+
+    writes: Tensor
+    """`[B, H, N, V, K]`"""
+    transition: Tensor
+    """`[B, H, N, K, K]`"""
+    reads: Tensor
+    """`[B, H, N, C, V]`"""
+    probes: Tensor
+    """`[B, H, N, C, K]`"""
+
+
+class ExactScalar(Solver):
+    """Runs a linear memory exactly: dot-product or squared-error objective, one retention per head.
+
+    `chunk_size` trades the quadratic cost inside chunks against the number of chunks; it never
+    changes the result. The initial fast weights are learned and start at zero.
+    """
+
+    def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 32) -> None:
+        super().__init__(heads, objective)
+        check_at_least("chunk_size", chunk_size, 1)
+        self.chunk_size = chunk_size
+        self.initial_weights = nn.Parameter(
+            torch.zeros(heads.num_heads, heads.value_width, heads.key_width)
+        )
+
+    def init_state(self, batch: int) -> dict[str, Tensor]:
+        """`weights` `[B, H, V, K]`: the learned initial fast weights in every row."""
+        return {"weights": self.initial_weights.expand(batch, -1, -1, -1)}
+
+    def forward(
+        self,
+        tokens: Tokens,
+        gates: Gates,
+        state: Mapping[str, Tensor],
+        reset: Tensor | None,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        steps = tokens.query.shape[1]
+        if steps == 1:
+            reads, weights = self._token(tokens, gates, state["weights"], mask)
+        else:
+            reads, weights = self._chunks(tokens, gates, state["weights"], reset, mask)
+        return reads, {"weights": weights}
+
+    def _token(
+        self, tokens: Tokens, gates: Gates, weights: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        # One column or row per batch row and head: `[B H, V or K, 1]`, `[B H, 1, 1]`.
+        query, key, error = (view.reshape(-1, view.shape[-1], 1) for view in tokens)
+        retention, rate = (
+            gate.reshape(-1, 1, 1) for gate in (gates.log_retention.exp(), gates.write_rate)
+        )
+        old = weights.reshape(-1, *weights.shape[2:])
+        decayed = retention * old
+        if self.objective.predicts_with != "none":
+            met = decayed if self.objective.predicts_with == "decayed" else old
+            error = torch.baddbmm(error, met, key, alpha=-1)
+        new = torch.addcmul(decayed, rate * error, key.mT)
+        if mask is not None:
+            new = torch.where(mask.repeat_interleave(self.heads.num_heads).view(-1, 1, 1), new, old)
+        reads = (new @ query).view(-1, 1, *weights.shape[1:3])
+        return reads, new.view_as(weights)
+
+    def _chunks(
+        self,
+        tokens: Tokens,
+        gates: Gates,
+        weights: Tensor,
+        reset: Tensor | None,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        steps = tokens.query.shape[1]
+        if mask is not None:
+            gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
+        num_chunks = math.ceil(steps / self.chunk_size)
+        tokens = Tokens(*(_fold(view, num_chunks) for view in tokens))
+        gates = Gates(*(_fold(gate, num_chunks) for gate in gates))
+        reset = None if reset is None else _fold(reset.unsqueeze(-1), num_chunks)
+
+        maps = self._chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
+        met = []
+        for writes, transition in zip(
+            maps.writes.unbind(2), maps.transition.unbind(2), strict=True
+        ):
+            met.append(weights)
+            weights = writes + weights @ transition
+        reads = maps.reads + maps.probes @ torch.stack(met, dim=2).mT
+        return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), weights
+
+    def _chunk_maps(self, tokens: Tokens, gates: Gates, decay: ChunkDecay) -> ChunkMaps:
+        query, key, value = tokens
+        after = decay.after_write()
+        # errors = values - erased W_in^T
+        values, erased = self._errors(key, value, gates.write_rate, decay, after)
+        strength = after.writes * gates.write_rate.unsqueeze(-2)
+        scores = strength * (query @ key.mT)
+        last_keys = strength[..., -1, :].unsqueeze(-1) * key
+
+        reads = scores @ values
+        probes = after.carried.unsqueeze(-1) * query
+        writes = values.mT @ last_keys
+        transition = torch.diag_embed(after.carried[..., -1:].expand(*key.shape[:3], key.shape[-1]))
+        if erased is not None:
+            probes = probes - scores @ erased
+            transition = transition - erased.mT @ last_keys
+        if after.initial is not None:
+            start = self.initial_weights.unsqueeze(1)
+            reads = reads + after.initial.unsqueeze(-1) * (query @ start.mT)
+            writes = writes + after.initial[..., -1, None, None] * start
+        return ChunkMaps(writes, transition, reads, probes)
+
+    def _errors(
+        self, key: Tensor, value: Tensor, rate: Tensor, decay: ChunkDecay, after: Coefficients
+    ) -> tuple[Tensor, Tensor | None]:
+        """`[..., C, V]` errors for W_in = 0 and `[..., C, K]` how each error falls with W_in."""
+        if self.objective.predicts_with == "none":
+            return value, None
+        met = after if self.objective.predicts_with == "decayed" else decay.before_decay()
+        if met.initial is not None:
+            start = self.initial_weights.unsqueeze(1)
+            value = value - met.initial.unsqueeze(-1) * (key @ start.mT)
+        system = met.writes * rate.unsqueeze(-2) * (key @ key.mT)
+        targets = torch.cat([value, met.carried.unsqueeze(-1) * key], dim=-1)
+        # Only the strictly lower part of the system is read: the diagonal counts as ones.
+        solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
+        values, erased = torch.split(solved, [value.shape[-1], key.shape[-1]], dim=-1)
+        return values, erased
+
+
+def _fold(x: Tensor, num_chunks: int) -> Tensor:
+    """`[B, T, H, ...]` to `[B, H, N, C, ...]`; the zeros that fill the last chunk write nothing."""
+    size = math.ceil(x.shape[1] / num_chunks)
+    missing = num_chunks * size - x.shape[1]
+    if missing:
+        x = functional.pad(x, (*(0, 0) * (x.ndim - 2), 0, missing))
+    return torch.unflatten(x, 1, (num_chunks, size)).movedim(3, 1).contiguous()

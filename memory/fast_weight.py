@@ -1,0 +1,80 @@
+"""A memory of fast weights, composed from five pieces.
+
+    views     x -> q, k, v              what is stored and asked
+    objective                           what one write improves
+    rule      x -> retention, rate      how the fast weights move in time
+    solver                              runs the recurrence, by token or by chunk
+    readout                             from what the heads read to the output
+
+A published model is a choice of pieces; without any the model is Gated DeltaNet (Yang et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensordict import TensorDict
+from torch import Tensor
+
+from .core import MemoryCore
+from .exact import ExactScalar
+from .heads import Heads, project_pieces
+from .objective import Objective, SquaredError
+from .precision import full_precision, state_dtype
+from .readout import Readout
+from .rule import GradientStep
+from .solver import Solver
+from .views import Views
+
+
+class FastWeightMemory(MemoryCore):
+    """`num_heads` matrices of `value_width` x `key_width` fast weights, trained by the stream.
+
+    The pieces are factories that take `Heads` (the solver also the objective), for example
+    `views=partial(Views, conv_width=1)`. `commit` is ignored: reads see the live weights.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        num_heads: int = 4,
+        key_width: int = 16,
+        value_width: int = 16,
+        views: Callable[[Heads], Views] = Views,
+        objective: Callable[[Heads], Objective] = SquaredError,
+        rule: Callable[[Heads], GradientStep] = GradientStep,
+        solver: Callable[[Heads, Objective], Solver] = ExactScalar,
+        readout: Callable[[Heads], Readout] = Readout,
+    ) -> None:
+        super().__init__(width)
+        heads = Heads(width, num_heads, key_width, value_width)
+        self.views = views(heads)
+        self.rule = rule(heads)
+        self.solver = solver(heads, objective(heads))
+        self.readout = readout(heads)
+        pieces = [self.views, self.rule, self.readout]
+        self.feature_sizes = [piece.num_features for piece in pieces]
+        self.projection = project_pieces(width, pieces)
+
+    def init_state(self, batch: int) -> TensorDict:
+        """`weights` `[B, H, V, K]` and, with a convolution, `conv_window`."""
+        leaves = self.views.init_state(batch) | self.solver.init_state(batch)
+        return TensorDict(leaves, batch_size=[batch])
+
+    def advance(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        features = self.projection(x)
+        with full_precision(x):
+            features = features.to(state_dtype(self.projection.weight))
+            for_views, for_rule, for_readout = features.split(self.feature_sizes, dim=-1)
+            leaves = dict(state.items())
+            tokens, views_state = self.views(for_views, leaves, reset, mask)
+            reads, solver_state = self.solver(tokens, self.rule(for_rule), leaves, reset, mask)
+        y: Tensor = self.readout(reads, for_readout)
+        return y, TensorDict(views_state | solver_state, batch_size=state.batch_size)

@@ -1,0 +1,39 @@
+"""The interface of solvers: what runs the recurrence of the fast weights over a call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from .heads import Heads, Piece
+from .objective import Objective
+from .rule import Gates
+from .views import Tokens
+
+
+class Solver(Piece, ABC):
+    """Owns the fast weights' learned initial value and moves them through the tokens of a call."""
+
+    def __init__(self, heads: Heads, objective: Objective) -> None:
+        super().__init__(heads)
+        self.objective = objective
+
+    @abstractmethod
+    def init_state(self, batch: int) -> dict[str, Tensor]:
+        """The leaves of the learned initial state, `[B, ...]`."""
+
+    @abstractmethod
+    def forward(
+        self,
+        tokens: Tokens,
+        gates: Gates,
+        state: Mapping[str, Tensor],
+        reset: Tensor | None,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Reads `[B, T, H, V]`, each after its token's write, and the leaves of the next state.
+
+        `reset` is None for a single token: the memory has applied it.
+        """

@@ -1,0 +1,157 @@
+"""Every memory that has a YAML file, small and randomly initialised, alone and in a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from tensordict import TensorDict
+from torch import Tensor, nn
+
+from sojourn.memory import MemoryCore, Stack
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
+SMALL = {
+    "num_heads": 2,
+    "key_width": 4,
+    "value_width": 3,
+    "solver__chunk_size": 4,
+    "cache__window": 5,
+    "hidden_width": 5,
+}
+WIDTH = 6
+
+
+def config_path(name: str) -> Path:
+    return CONFIGS / f"{name}.yaml"
+
+
+def build(name: str, width: int = WIDTH, **changes: Any) -> MemoryCore:
+    """The memory of one YAML file with `changes` to the keys it has (`__` for a dot)."""
+    config = OmegaConf.load(config_path(name))
+    for key, value in changes.items():
+        *parents, leaf = key.split("__")
+        owner = OmegaConf.select(config, ".".join(parents)) if parents else config
+        if owner is not None and leaf in owner:
+            owner[leaf] = value
+    core = instantiate(config, width=width)
+    assert isinstance(core, MemoryCore)
+    return core
+
+
+def randomise(module: nn.Module) -> None:
+    """Move zero-initialised parameters (initial states, biases) away from zero."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One memory, made anew with the same parameters by every call of `make`."""
+
+    name: str
+    make: Callable[[], MemoryCore]
+
+    def core(self, dtype: torch.dtype = torch.float64) -> MemoryCore:
+        torch.manual_seed(0)
+        core = self.make().to(dtype)
+        randomise(core)
+        return core
+
+
+def small(name: str) -> MemoryCore:
+    return build(name, **SMALL)
+
+
+def mixed_stack() -> MemoryCore:
+    return Stack([small(name) for name in ("gated_delta_net", "softmax_attention", "lstm")])
+
+
+CASES = [
+    *(Case(name, lambda name=name: small(name)) for name in NAMES),
+    *(
+        Case(f"stack_of_{name}", lambda name=name: Stack([small(name), small(name)]))
+        for name in NAMES
+    ),
+    Case("mixed_stack", mixed_stack),
+]
+
+
+def run_in_parts(
+    core: MemoryCore,
+    x: Tensor,
+    state: TensorDict,
+    flags: dict[str, Tensor],
+    sizes: Sequence[int],
+) -> tuple[Tensor, TensorDict]:
+    """Feed `x` in calls of the given sizes, tokens one by one where the size is 1."""
+    outputs, start = [], 0
+    for size in sizes:
+        part = {name: flag[:, start : start + size] for name, flag in flags.items()}
+        if size == 1:
+            part = {name: flag[:, 0] for name, flag in part.items()}
+            y, state = core.step(x[:, start], state, **part)
+            outputs.append(y.unsqueeze(1))
+        else:
+            y, state = core(x[:, start : start + size], state, **part)
+            outputs.append(y)
+        start += size
+    assert start == x.shape[1]
+    return torch.cat(outputs, dim=1), state
+
+
+def flatten(state: TensorDict) -> dict[str, Tensor]:
+    """Leaves by dotted name."""
+    flat: dict[str, Tensor] = {}
+    for key, leaf in state.items():
+        if isinstance(leaf, Tensor):
+            flat[key] = leaf
+        else:
+            flat |= {f"{key}.{inner}": value for inner, value in flatten(leaf).items()}
+    return flat
+
+
+def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float = 1e-10) -> None:
+    got, want = flatten(actual), flatten(expected)
+    assert got.keys() == want.keys()
+    for name in want:
+        torch.testing.assert_close(got[name], want[name], rtol=tolerance, atol=tolerance)
+
+
+class Tools:
+    """Functions shared by the tests of this folder."""
+
+    build = staticmethod(build)
+    config_path = staticmethod(config_path)
+    randomise = staticmethod(randomise)
+    run_in_parts = staticmethod(run_in_parts)
+    flatten = staticmethod(flatten)
+    assert_same_state = staticmethod(assert_same_state)
+
+
+@pytest.fixture
+def tools() -> Tools:
+    return Tools()
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.name)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(1)
