@@ -35,7 +35,7 @@ class AttentionMemory(MemoryCore):
     def __init__(
         self,
         width: int,
-        num_heads: int = 4,
+        num_heads: int = 2,
         key_width: int = 16,
         value_width: int = 16,
         views: Callable[[Heads], Views] = Views,

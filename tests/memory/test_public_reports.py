@@ -53,7 +53,10 @@ def test_gate_one_is_the_ungated_rule_flash_linear_attention_104(tools):
     weights = gated.state_dict()
     del weights["rule.retention.bias"]
     first = gated.views.num_features
-    rows = [*range(first), *range(first + 4, weights["projection.weight"].shape[0])]
+    rows = [
+        *range(first),
+        *range(first + gated.rule.retention.num_features, weights["projection.weight"].shape[0]),
+    ]
     weights["projection.weight"] = weights["projection.weight"][rows]
     plain.load_state_dict(weights)
     for steps in (1, 7, 50, 64, 65, 129, 500):
