@@ -1,0 +1,104 @@
+"""From configuration to objects: the only place where classes are made from names."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from sojourn.agents import Agent, MetaTrainer, Rollout
+from sojourn.envs import Crowd, Stream
+from sojourn.memory import MemoryCore, Stack
+
+from .errors import UsageError
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of."""
+
+    stream: Stream
+    agent: Agent
+    rollout: Rollout
+    trainer: MetaTrainer
+
+
+def build(config: DictConfig, settings: Settings) -> Parts:
+    """Make every part of a run and seed the global generators; raises UsageError for a bad key."""
+    device = choose_device(settings.device)
+    seed_everything(config.seed)
+    torch.set_num_threads(settings.num_threads)
+    torch.autograd.set_detect_anomaly(settings.debug)
+    stream = build_stream(config, config.seed)
+    agent = build_agent(config, stream).to(device)
+    crowd = Crowd(stream, settings.num_lifetimes)
+    rollout = Rollout(
+        agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
+    )
+    trainer: MetaTrainer = _make(config, "trainer", agent=agent)
+    return Parts(stream, agent, rollout, trainer)
+
+
+def build_stream(config: DictConfig, seed: int) -> Stream:
+    """The stream of a configuration under a root seed."""
+    stream: Stream = _make(config, "stream", seed=seed)
+    return stream
+
+
+def build_agent(config: DictConfig, stream: Stream) -> Agent:
+    """An agent with a fresh stack of memories for the stream's observations and actions."""
+    agent = config.agent
+    cores: list[MemoryCore] = [
+        _make(config, "memory", width=agent.width) for _ in range(agent.depth)
+    ]
+    try:
+        return Agent(stream.interface, Stack(cores, mlp_ratio=agent.mlp_ratio))
+    except ValueError as error:
+        raise UsageError(f"agent: {error}") from error
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes a GPU when there is one; raises UsageError for a GPU that is not there."""
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise UsageError("device=cuda: torch sees no GPU here; use device=cpu or device=auto")
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and available) else "cpu")
+
+
+def derived_seed(seed: int, purpose: int) -> int:
+    """A root seed for another purpose than training, so that no stream or luck is shared."""
+    return int(np.random.SeedSequence([seed, purpose]).generate_state(1, np.uint32)[0])
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the global generators of torch, NumPy and Python."""
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+def _make(config: DictConfig, group: str, **extra: Any) -> Any:
+    """Make a group's object; a refusal by a constructor becomes one line naming the group.
+
+    Objects are passed to a partial: Hydra would copy them into its configuration.
+    """
+    try:
+        return instantiate(config[group], _partial_=True)(**extra)
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{group}: {_first_line(error)}") from error
+    except InstantiationException as error:
+        cause = error.__cause__
+        if not isinstance(cause, (ValueError, TypeError)):
+            raise
+        raise UsageError(f"{group}: {_first_line(cause)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,80 @@
+"""The command `sojourn VERB [words ...]`: a mistake gets one line of ours and exit code 2."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from .errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, RunError, UsageError, hint
+from .provenance import version_of
+from .stopping import exit_code
+
+
+class Verb(NamedTuple):
+    """A module of this room, imported when used, and its `function(words) -> exit code`."""
+
+    module: str
+    function: str
+    words: str
+    duty: str
+
+
+VERBS = {
+    "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
+    "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
+    "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
+}
+HELP_WORDS = ("--help", "-h", "help")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry point of the command; `words` defaults to the process's own. Returns the exit code."""
+    words = list(sys.argv[1:] if words is None else words)
+    try:
+        return _dispatch(words)
+    except UsageError as error:
+        print(f"sojourn: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except RunError as error:
+        print(f"sojourn: {error}", file=sys.stderr)
+        return EXIT_FAILURE
+    except KeyboardInterrupt:
+        return exit_code(signal.SIGINT)
+    except BrokenPipeError:  # the reader of our output left, as `| head` does
+        return EXIT_OK
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in HELP_WORDS:
+        print(usage())
+        return EXIT_OK if words else EXIT_USAGE
+    if words[0] in ("--version", "version"):
+        print(f"sojourn {version_of('sojourn')}")
+        return EXIT_OK
+    name, rest = words[0], words[1:]
+    if name not in VERBS:
+        raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
+    if any(word in HELP_WORDS for word in rest):
+        return _call(Verb("help", f"help_{name}", "", ""), [w for w in rest if w not in HELP_WORDS])
+    return _call(VERBS[name], rest)
+
+
+def usage() -> str:
+    """The help of the command itself."""
+    lines = ["sojourn VERB [words ...]", ""]
+    lines += [f"  {f'{name} {verb.words}':45s} {verb.duty}" for name, verb in VERBS.items()]
+    lines += ["", "sojourn VERB --help tells more; sojourn --version"]
+    return "\n".join(lines)
+
+
+def _call(verb: Verb, words: list[str]) -> int:
+    module = import_module(f".{verb.module}", __package__)
+    function: Callable[[list[str]], int] = getattr(module, verb.function)
+    return function(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

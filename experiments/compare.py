@@ -1,0 +1,123 @@
+"""The verb `compare`: runs on disk to regret curves with bands over seeds, and one table."""
+
+from __future__ import annotations
+
+import glob
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .comparison import plain_table, rich_table, write_tables
+from .comparison_figures import draw_figures
+from .errors import EXIT_OK, RunError, UsageError, hint
+from .folder import LATEST, RUNS, latest_run
+from .groups import group_runs
+from .progress import plain_console
+from .results import CONFIG_FILE, RunResult
+
+
+@dataclass(frozen=True)
+class Options:
+    """`last`: the end of a run, a fraction of its steps below 1, else a number of episodes."""
+
+    output: Path
+    last: float = 0.1
+    unfinished: str = "refuse"
+
+
+def compare(words: Sequence[str]) -> int:
+    """Run `sojourn compare`; returns the exit code."""
+    patterns = [word for word in words if not _is_option(word)]
+    options = parse_options([word for word in words if _is_option(word)])
+    runs = [RunResult.read(path) for path in find_runs(patterns)]
+    check_finished(runs, options.unfinished)
+    groups = group_runs(runs)
+    options.output.mkdir(parents=True, exist_ok=True)
+    table = plain_table(groups, options.last)
+    write_tables(options.output, table, groups)
+    draw_figures(options.output, groups)
+    console = plain_console()
+    console.print(rich_table(table))
+    for line in table.notes:
+        console.print(line, markup=False, highlight=False)
+    console.print(f"figures, data and tables in {options.output}", markup=False, highlight=False)
+    return EXIT_OK
+
+
+def parse_options(words: Sequence[str]) -> Options:
+    """Read `key=value` words; raises UsageError for an unknown key or a bad value."""
+    values = dict(word.split("=", 1) for word in words)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    output = Path(values.pop("output", RUNS / "comparisons" / stamp))
+    text = values.pop("last", "0.1")
+    unfinished = values.pop("unfinished", "refuse")
+    try:
+        last = float(text)
+    except ValueError:
+        last = 0.0
+    if last <= 0:
+        raise UsageError(f"last={text}: expected a fraction such as 0.1 or a number of episodes")
+    if unfinished not in ("refuse", "include"):
+        raise UsageError(f"unfinished={unfinished}: expected refuse or include")
+    return Options(output, last, unfinished)
+
+
+def find_runs(patterns: Sequence[str]) -> list[Path]:
+    """Run folders that the words name, each once; raises for a word that names none."""
+    if not patterns:
+        raise UsageError("compare: expected run folders, patterns or latest")
+    found: dict[Path, Path] = {}
+    for pattern in patterns:
+        for path in _matches(pattern):
+            found.setdefault(path.resolve(), path)
+    return list(found.values())
+
+
+def check_finished(runs: Sequence[RunResult], unfinished: str) -> None:
+    """Raise RunError naming every failed run, and every unfinished one unless they are included.
+
+    An endless run counts as finished when it was stopped.
+    """
+    for run in runs:
+        endless = run.config.num_steps is None
+        accepted = {"done"} | ({"interrupted"} if endless else set())
+        if unfinished == "include":
+            accepted |= {"interrupted", "running", "killed"}
+        if run.status not in accepted:
+            raise RunError(
+                f"{run.path}: this run is {run.status} and cannot be compared; resume it, leave it "
+                "out, or (unless it failed) give unfinished=include"
+            )
+        if run.last_step == 0:
+            raise RunError(f"{run.path}: this run has not made an update yet")
+
+
+def _is_option(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    if not equals or "/" in name or Path(word).exists():
+        return False
+    known = ("output", "last", "unfinished")
+    if name not in known:
+        raise UsageError(f"{name}: no such option of compare; {hint(name, known)}")
+    return True
+
+
+def _matches(pattern: str) -> list[Path]:
+    path = latest_run() if pattern == LATEST else Path(pattern)
+    if (path / CONFIG_FILE).is_file():
+        return [path]
+    if path.is_dir():
+        inside = _runs_among(path.iterdir())
+        if inside:
+            return inside
+        raise RunError(f"{pattern}: not a run folder (it has no {CONFIG_FILE})")
+    inside = _runs_among(Path(name) for name in glob.glob(pattern))
+    if not inside:
+        raise RunError(f"{pattern}: no run there")
+    return inside
+
+
+def _runs_among(paths: Iterable[Path]) -> list[Path]:
+    """The run folders, sorted; links such as `latest` lead to a run that is listed itself."""
+    return sorted(p for p in paths if not p.is_symlink() and (p / CONFIG_FILE).is_file())

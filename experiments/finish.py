@@ -1,0 +1,56 @@
+"""What follows the last update: evaluation on fresh lifetimes, the summary, the figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import report
+from .build import Parts, build_stream, derived_seed
+from .episodes import Episodes, record_row
+from .evaluation import evaluate
+from .launch import measure
+from .request import Request
+from .results import RunResult
+from .run import Run
+from .stopping import StopRequest
+from .tables import Table
+
+# Numbers that derive the root seeds of evaluation from the run's own.
+EVALUATION_STREAM, EVALUATION_LUCK = 2, 3
+
+
+def finish(request: Request, parts: Parts, run: Run, stop: StopRequest) -> bool:
+    """Evaluate (unless asked to stop) and report; False when the evaluation was left out."""
+    wanted = request.settings.evaluation.num_lifetimes > 0
+    evaluation = None
+    if wanted and stop.signal is None:
+        evaluation = _evaluate(request, parts, run, stop)
+    complete = evaluation is not None or not wanted
+    if run.step == 0:
+        return complete
+    result = RunResult.read(run.folder.path)
+    summary = report.summarise(result, measure(parts), parts.stream, evaluation)
+    run.folder.write_json("summary.json", summary)
+    report.draw_regret(result)
+    run.recorder.display.say(report.regret_table(summary))
+    if evaluation is not None:
+        run.recorder.note(report.evaluation_line(evaluation))
+    run.recorder.note(f"regret curve {run.folder.path / 'regret.png'}")
+    return complete
+
+
+def _evaluate(request: Request, parts: Parts, run: Run, stop: StopRequest) -> dict[str, Any] | None:
+    """Live the evaluation's lifetimes into evaluation.csv; None when asked to stop."""
+    stream = build_stream(request.config, derived_seed(request.config.seed, EVALUATION_STREAM))
+    luck = derived_seed(request.config.seed, EVALUATION_LUCK)
+    path = run.folder.path / "evaluation.csv"
+    table = Table(path, keep=0)
+    for lived, records in evaluate(parts.agent, stream, request.settings, luck):
+        table.append(record_row(record, lived) for record in records)
+        run.recorder.display.update(run.step, f"evaluating, {lived:,} steps lived")
+        if stop.signal is not None:
+            break
+    table.close()
+    if stop.signal is not None:
+        return None
+    return report.evaluation_summary(Episodes.from_table(path))

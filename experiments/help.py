@@ -1,0 +1,114 @@
+"""`sojourn VERB --help`: every key with its default and meaning, and the choices of every group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from . import catalog
+from .config import ROOT, compose_config, parse
+from .errors import EXIT_OK
+from .progress import plain_console
+from .schema import HYDRA_KEYS
+
+TRAIN = """sojourn train [key=value ...]
+
+Train an agent's outer parameters while it lives through a stream of tasks.
+
+  sojourn train experiment=quickstart                 a preset
+  sojourn train memory=delta_net seed=2               other choices of a group
+  sojourn train trainer.num_epochs=2                  a key of a group
+  sojourn train resume=latest                         go on where a run stopped
+
+Any other argument of a class named by a `_target_` may be set too, as group.key=value.
+"""
+COMPARE = """sojourn compare RUN ... [output=FOLDER] [last=0.1] [unfinished=refuse]
+
+Compare finished runs: regret curves with bands over seeds, regret by episode of a task, a table.
+
+  RUN         a run folder, a folder of runs, a pattern such as 'runs/bandit/*', or latest
+  output      folder for the figures, their data and the tables; default runs/comparisons/TIME
+  last        part of a run that counts as its end: a fraction of its steps, or a number of episodes
+  unfinished  refuse, or include runs that did not reach the end of their budget
+"""
+LIST = """sojourn list [GROUP ...]
+
+List what can be chosen: memory, stream, agent, trainer, experiment.
+"""
+
+
+def help_train(words: Sequence[str]) -> int:
+    """Print the keys of a training run, under the choices given in `words`."""
+    config = compose_config(parse(words))
+    console = plain_console()
+    console.print(TRAIN, markup=False, highlight=False)
+    console.print(_choices(config))
+    console.print(_keys("run", OmegaConf.to_container(config), _comments(None, ROOT), ""))
+    for group in catalog.GROUPS[:-1]:
+        name = config.choices[group]
+        values = OmegaConf.to_container(config[group])
+        console.print(_keys(f"{group}={name}", values, _comments(group, name), f"{group}."))
+    return EXIT_OK
+
+
+def help_compare(words: Sequence[str]) -> int:
+    """Print the help of `compare`."""
+    return _say(COMPARE, words)
+
+
+def help_list(words: Sequence[str]) -> int:
+    """Print the help of `list`."""
+    return _say(LIST, words)
+
+
+def _say(text: str, words: Sequence[str]) -> int:
+    del words
+    Console().print(text, markup=False, highlight=False)
+    return EXIT_OK
+
+
+def _choices(config: DictConfig) -> Table:
+    table = Table(title="Choices", title_justify="left")
+    table.add_column("group")
+    table.add_column("chosen")
+    table.add_column("of")
+    for group in catalog.GROUPS:
+        table.add_row(group, str(config.choices[group]), ", ".join(catalog.options(group)))
+    return table
+
+
+def _comments(group: str | None, name: str) -> dict[str, str]:
+    return catalog.key_comments(catalog.text_of(group, name))
+
+
+def _keys(title: str, values: Any, comments: dict[str, str], prefix: str) -> Table:
+    """A row for every leaf of `values`; keys that are groups have a table of their own."""
+    table = Table(title=title, title_justify="left")
+    for column in ("key", "default", "meaning"):
+        table.add_column(column, overflow="fold")
+    skipped = (*catalog.GROUPS, "choices") if not prefix else ()
+
+    def visit(node: Any, path: str) -> None:
+        items = node.items() if isinstance(node, dict) else enumerate(node)
+        for name, value in items:
+            child = f"{path}.{name}" if path else str(name)
+            if name in HYDRA_KEYS or child in skipped:
+                continue
+            if isinstance(value, (dict, list)) and value:
+                kind = value.get("_target_", "") if isinstance(value, dict) else ""
+                if kind or comments.get(child):
+                    table.add_row(
+                        prefix + child, Text(kind.rpartition(".")[2]), Text(comments.get(child, ""))
+                    )
+                visit(value, child)
+            else:
+                shown = "null" if value is None else str(value)
+                table.add_row(prefix + child, Text(shown), Text(comments.get(child, "")))
+
+    visit(values, "")
+    return table

@@ -1,0 +1,123 @@
+"""A run as it lies on disk: its configuration, status, numbers and episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from omegaconf import DictConfig, OmegaConf
+
+from .episodes import Episodes, cumulative_regret, regret_by_window, window_edges
+from .errors import RunError
+from .folder import is_locked, read_json
+from .tables import Columns, read_table
+from .tracker import MAX_EPISODES
+
+Array = NDArray[Any]
+
+NUM_WINDOWS = 50
+CONFIG_FILE = "config.yaml"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A run's regret over windows `[num_windows]`; `step` is where a window ends, in environment
+    steps.
+
+    `by_episode` `[num_indices, num_windows]` is the normalised regret of the 1st, 2nd ... episode
+    of a task.
+    """
+
+    step: Array
+    normalised: Array
+    raw: Array
+    cumulative: Array
+    by_episode: Array
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run folder."""
+
+    path: Path
+    config: DictConfig
+    status: str
+
+    @classmethod
+    def read(cls, path: Path) -> RunResult:
+        """Raises RunError naming the folder when it is not a run."""
+        if not (path / CONFIG_FILE).is_file():
+            raise RunError(f"{path}: not a run folder (it has no {CONFIG_FILE})")
+        config = OmegaConf.load(path / CONFIG_FILE)
+        if not isinstance(config, DictConfig):
+            raise RunError(f"{path / CONFIG_FILE}: expected keys and values")
+        status = str(read_json(path / "status.json").get("status"))
+        if status == "running" and not is_locked(path):
+            status = "killed"
+        return cls(path, config, status)
+
+    @property
+    def steps_per_update(self) -> int:
+        return int(self.config.num_lifetimes) * int(self.config.slice_steps)
+
+    @cached_property
+    def summary(self) -> Mapping[str, Any]:
+        """summary.json, written when a run ends; empty before."""
+        path = self.path / "summary.json"
+        return read_json(path) if path.exists() else {}
+
+    @cached_property
+    def metrics(self) -> Columns:
+        """metrics.csv: a row for every update."""
+        return read_table(self.path / "metrics.csv")
+
+    @cached_property
+    def episodes(self) -> Episodes:
+        """The finished episodes of training."""
+        return Episodes.from_table(self.path / "episodes.csv")
+
+    @property
+    def last_step(self) -> int:
+        """Environment steps of the last update; 0 before the first."""
+        steps = self.metrics.get("step", np.zeros(0))
+        return int(steps[-1]) if len(steps) else 0
+
+    @property
+    def steps_per_second(self) -> float:
+        """Median over updates; NaN before the first."""
+        speeds = self.metrics.get("time/steps_per_second", np.zeros(0))
+        return float(np.median(speeds)) if len(speeds) else float("nan")
+
+    def final_episodes(self, last: float) -> Episodes:
+        """The last episodes: of a fraction of the steps below 1, else a number of them."""
+        if last >= 1:
+            return self.episodes.where(slice(-int(last), None))
+        return self.episodes.where(self.episodes.step > (1.0 - last) * self.last_step)
+
+    def first_episodes(self, first: float) -> Episodes:
+        """The episodes of the first fraction of the run's steps, at least its first update."""
+        end = max(first * self.last_step, self.steps_per_update)
+        return self.episodes.where(self.episodes.step <= end)
+
+    def curves(self) -> Curves:
+        """Regret over windows of 2 % of the run, at least one update each."""
+        episodes = self.episodes
+        edges = window_edges(self.last_step, NUM_WINDOWS, self.steps_per_update)
+        normalised, raw = regret_by_window(episodes, edges)
+        widths = np.diff(edges) / int(self.config.num_lifetimes)
+        by_episode = [
+            regret_by_window(episodes.of_index(index), edges)[0]
+            for index in range(episodes.num_indices(MAX_EPISODES))
+        ]
+        return Curves(
+            step=edges[1:],
+            normalised=normalised,
+            raw=raw,
+            cumulative=cumulative_regret(normalised, widths),
+            by_episode=np.array(by_episode).reshape(len(by_episode), len(edges) - 1),
+        )

@@ -1,0 +1,141 @@
+"""Continuing a run: which checkpoint, under which configuration, and what may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from . import checkpoint
+from .config import Override, check_option, group_of, set_values
+from .errors import RunError, UsageError
+from .folder import LATEST, latest_run
+
+# What a saved life depends on: a checkpoint does not fit another memory, stream or number of rows.
+FIXED = ("memory", "stream", "agent", "seed", "num_lifetimes", "memory_reset")
+# What belongs to this process and not to the run.
+OWN = ("folder", "resume")
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """A checkpoint to go on from: its run folder, its content, and remarks for the user."""
+
+    folder: Path
+    file: Path
+    content: dict[str, Any]
+    remarks: list[str]
+
+
+def find(where: str) -> Resumption:
+    """The checkpoint that `resume=` names: `latest`, a run folder or a checkpoint file.
+
+    In a folder the newest readable one is taken. Raises UsageError for a path that is neither,
+    RunError when nothing can be read.
+    """
+    path = latest_run() if where == LATEST else Path(where)
+    if path.is_file():
+        folder = path.resolve().parent.parent
+        if not (folder / "config.yaml").is_file():
+            raise UsageError(f"resume={where}: expected a checkpoint inside a run folder")
+        file = path.resolve()
+        return Resumption(_shown(folder), file, checkpoint.load(file), [])
+    if not path.is_dir():
+        raise UsageError(
+            f"resume={where}: no such folder or file; give latest, a run folder or a checkpoint. "
+            "Quote a path with spaces or # for the shell: 'resume=a b'"
+        )
+    if not (path / "checkpoints").is_dir():
+        raise UsageError(f"resume={where}: not a run folder (it has no checkpoints)")
+    file, content, complaints = checkpoint.load_newest(path / "checkpoints")
+    remarks = [*complaints, f"resuming from {file}"] if complaints else []
+    return Resumption(path, file, content, remarks)
+
+
+def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig, list[str]]:
+    """The saved configuration under new overrides, and a line for every key that changed.
+
+    Raises UsageError naming the keys that a checkpoint cannot follow.
+    """
+    chosen = [override for override in overrides if override.is_group]
+    config = saved.copy()
+    for override in chosen:
+        check_option(override.key, override.value)
+        if saved.choices[override.key] == override.value:
+            continue
+        if override.key in FIXED or override.key == "experiment":
+            raise UsageError(
+                f"{override.key}={override.value}: the run was made with "
+                f"{override.key}={saved.choices[override.key]}; start a new run for another"
+            )
+        config[override.key] = group_of(chosen, override.key)
+        config.choices[override.key] = override.value
+    config = set_values(config, [override for override in overrides if not override.is_group])
+    changes = difference(saved, config)
+    refused = [change for change in changes if change.split(":")[0].split(".")[0] in FIXED]
+    if refused:
+        raise UsageError(
+            f"a resumed run keeps its {', '.join(FIXED)}; refused: {'; '.join(refused)}"
+        )
+    return config, changes
+
+
+def difference(old: DictConfig, new: DictConfig) -> list[str]:
+    """`key: old -> new` for every leaf that differs, apart from where the run lies."""
+    before, after = flat(old), flat(new)
+    names = [name for name in [*before, *(n for n in after if n not in before)] if name not in OWN]
+    absent = "(none)"
+    return [
+        f"{name}: {before.get(name, absent)} -> {after.get(name, absent)}"
+        for name in names
+        if before.get(name, absent) != after.get(name, absent)
+    ]
+
+
+def flat(config: DictConfig) -> dict[str, Any]:
+    """Dotted leaf key -> resolved value."""
+    leaves: dict[str, Any] = {}
+
+    def visit(value: Any, path: str) -> None:
+        items: Any = None
+        if isinstance(value, Mapping):
+            items = value.items()
+        elif isinstance(value, list):
+            items = enumerate(value)
+        if not items:
+            leaves[path] = value
+            return
+        for name, item in items:
+            visit(item, f"{path}.{name}" if path else str(name))
+
+    visit(OmegaConf.to_container(config, resolve=True), "")
+    return leaves
+
+
+def saved_config(content: Mapping[str, Any]) -> DictConfig:
+    """The configuration a checkpoint was written under."""
+    config = OmegaConf.create(content["config"])
+    if not isinstance(config, DictConfig):
+        raise RunError("checkpoint: its configuration cannot be read")
+    return config
+
+
+def drop_later(file: Path) -> list[Path]:
+    """Remove the checkpoints after the one a run goes on from: their future is lived again.
+
+    What a kill left half written is removed with them.
+    """
+    step = checkpoint.step_of(file)
+    later = [p for p in checkpoint.newest_first(file.parent) if checkpoint.step_of(p) > step]
+    for path in (*later, *file.parent.glob(".step_*")):
+        path.unlink()
+    return later
+
+
+def _shown(path: Path) -> Path:
+    """Relative to the launch directory where it lies below it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

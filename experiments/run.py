@@ -1,0 +1,143 @@
+"""A run: live a slice, train on it, write it down, until the budget is spent or it is stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sojourn.agents import Agent, MetaTrainer, Rollout
+
+from . import checkpoint
+from .folder import RunFolder
+from .recorder import Recorder
+from .settings import Settings
+from .stopping import StopRequest
+from .tracker import RegretTracker
+
+DEBUG_UPDATES = 3
+
+
+class Run:
+    """One agent, its rollout and its trainer, from wherever they stand to the end of the budget.
+
+    Schedules run over steps, never over seconds, so that a resumed run is the unbroken one bit for
+    bit.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        rollout: Rollout,
+        trainer: MetaTrainer,
+        recorder: Recorder,
+        folder: RunFolder,
+        settings: Settings,
+        config: str,
+    ) -> None:
+        self.agent, self.rollout, self.trainer = agent, rollout, trainer
+        self.recorder, self.folder, self.settings = recorder, folder, settings
+        self.config = config
+        self.tracker = RegretTracker()
+        self.step = 0
+        self.updates = 0
+        self._saved: int | None = None  # step of the newest checkpoint
+
+    @property
+    def num_steps(self) -> int | None:
+        """The budget in environment steps; None never ends."""
+        return planned_steps(self.settings)
+
+    def live(self, stop: StopRequest) -> bool:
+        """Run until the budget is spent (True) or a stop is asked for (False); saves either way."""
+        self._checkpoint()
+        while self.num_steps is None or self.step < self.num_steps:
+            if stop.signal is not None:
+                self._checkpoint()
+                return False
+            self._advance()
+            if self._crossed(self.settings.checkpoint_every):
+                # Episodes without end would otherwise leave no trace in the table.
+                self.recorder.record_running(self.step, self.rollout.crowd.running_episodes())
+                self._checkpoint()
+        self._checkpoint()
+        return True
+
+    def _advance(self) -> None:
+        """One update."""
+        begin = time.perf_counter()
+        trajectory, episodes = self.rollout.collect(self.settings.slice_steps)
+        collected = time.perf_counter()
+        metrics = self.trainer.update(trajectory, self._progress())
+        end = time.perf_counter()
+        self.step += self.settings.steps_per_update
+        self.updates += 1
+        metrics |= self.tracker.update(episodes, self.settings.slice_steps)
+        metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
+        metrics |= {
+            "time/collect_seconds": collected - begin,
+            "time/update_seconds": end - collected,
+            "time/steps_per_second": self.settings.steps_per_update / (end - begin),
+        }
+        self.recorder.record(self.step, self.updates, metrics, episodes)
+        if self.settings.debug:
+            self._check_finite(metrics)
+
+    def _progress(self) -> float:
+        """Fraction of the budget lived; an endless run stays at the start of its schedules."""
+        return 0.0 if self.num_steps is None else min(1.0, self.step / self.num_steps)
+
+    def _crossed(self, every: int) -> bool:
+        return self.step // every > (self.step - self.settings.steps_per_update) // every
+
+    def _check_finite(self, metrics: Mapping[str, float]) -> None:
+        # Explained variance is undefined, not wrong, where the value targets are constant.
+        wrong = [
+            name
+            for name, value in metrics.items()
+            if name.startswith("losses/")
+            and not math.isfinite(value)
+            and name != "losses/explained_variance"
+        ]
+        if wrong:
+            raise FloatingPointError(f"non-finite {', '.join(wrong)} at step {self.step}")
+
+    def _checkpoint(self) -> None:
+        if self._saved == self.step:
+            return
+        self._saved = self.step
+        checkpoint.save(
+            self.folder.checkpoints, self.step, self.state_dict(), self.settings.keep_checkpoints
+        )
+        self.folder.set_status("running", self.step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the run needs to go on; generators are read here and must be put back last."""
+        return {
+            "config": self.config,
+            "updates": self.updates,
+            "agent": self.agent.state_dict(),
+            "rollout": self.rollout.state_dict(),
+            "trainer": self.trainer.state_dict(),
+            "tracker": self.tracker.state_dict(),
+            "rows": self.recorder.rows(),
+            "generators": checkpoint.generator_states(),
+        }
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take over a checkpoint's content."""
+        self.step, self.updates = saved["step"], saved["updates"]
+        self._saved = self.step
+        self.agent.load_state_dict(saved["agent"])
+        self.rollout.load_state_dict(saved["rollout"])
+        self.trainer.load_state_dict(saved["trainer"])
+        self.tracker.load_state_dict(saved["tracker"])
+        checkpoint.set_generator_states(saved["generators"])
+
+
+def planned_steps(settings: Settings) -> int | None:
+    """The budget of a run; a debug run stops after a few updates."""
+    if settings.debug:
+        return DEBUG_UPDATES * settings.steps_per_update
+    return settings.num_steps

@@ -1,0 +1,91 @@
+"""The keys of `configs/train.yaml` that are not groups, typed; the YAML holds their defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from omegaconf import DictConfig, OmegaConf
+
+from .errors import UsageError
+from .schema import check_against
+
+MAX_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """Fresh lifetimes lived with frozen outer parameters after training; none when `num_lifetimes`
+    is 0.
+    """
+
+    num_lifetimes: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is told beside its groups; the comments in `train.yaml` explain each key."""
+
+    seed: int | None
+    device: Literal["auto", "cpu", "cuda"]
+    num_steps: int | None
+    num_lifetimes: int
+    slice_steps: int
+    memory_reset: Literal["lifetime", "task", "episode", "never"]
+    credit: Literal["lifetime", "task", "episode", "never"]
+    folder: str | None
+    resume: str | None
+    checkpoint_every: int
+    keep_checkpoints: int
+    log_every: int
+    num_threads: int
+    debug: bool
+    quiet: bool
+    evaluation: EvaluationSettings
+
+    @classmethod
+    def from_config(cls, config: DictConfig) -> Settings:
+        """Read the root keys; raises UsageError naming a key whose type or range is wrong."""
+        names = {field.name for field in fields(cls)}
+        missing = names - {str(name) for name in config}
+        if missing:
+            raise UsageError(f"{', '.join(sorted(missing))}: missing from the configuration")
+        values = {str(name): config[name] for name in config if name in names}
+        nested = OmegaConf.to_container(values.pop("evaluation"))
+        if not isinstance(nested, dict):
+            raise UsageError(f"evaluation: expected keys num_lifetimes and steps, got {nested!r}")
+        evaluation = {str(name): value for name, value in nested.items()}
+        check_against(EvaluationSettings, evaluation, "evaluation")
+        check_against(cls, values, "")
+        settings = cls(**values, evaluation=EvaluationSettings(**evaluation))
+        settings._check_ranges()
+        return settings
+
+    def _check_ranges(self) -> None:
+        if self.seed is not None and not 0 <= self.seed <= MAX_SEED:
+            raise UsageError(f"seed: expected a whole number from 0 to 2**63 - 1, got {self.seed}")
+        for name in (
+            "num_lifetimes",
+            "slice_steps",
+            "checkpoint_every",
+            "keep_checkpoints",
+            "log_every",
+            "num_threads",
+        ):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if self.num_steps is not None and self.num_steps < 1:
+            raise UsageError(
+                f"num_steps: expected at least 1, or null for an endless run, got {self.num_steps}"
+            )
+        if self.evaluation.num_lifetimes < 0 or self.evaluation.steps < 1:
+            raise UsageError(
+                "evaluation: expected num_lifetimes >= 0 and steps >= 1, "
+                f"got {self.evaluation.num_lifetimes} and {self.evaluation.steps}"
+            )
+
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps between two updates, over all lifetimes."""
+        return self.num_lifetimes * self.slice_steps

@@ -1,0 +1,42 @@
+"""Being asked to stop: a first signal ends the run at the next safe point, a second at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class StopRequest:
+    """A context in which SIGINT and SIGTERM are remembered instead of raised."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.signal is not None:
+            os._exit(exit_code(number))  # asked twice: nothing more is written
+        self.signal = number
+        os.write(2, b"\nstopping after this update; once more to quit at once\n")
+
+
+def exit_code(number: int) -> int:
+    """The shell's convention for a process ended by a signal."""
+    return 128 + number

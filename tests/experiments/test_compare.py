@@ -1,0 +1,129 @@
+"""Comparisons show what runs hold: no run changes another's number, none is a silent zero."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sojourn.experiments.command import main
+from sojourn.experiments.groups import group_runs
+from sojourn.experiments.results import RunResult
+from sojourn.experiments.tables import read_table
+
+Train = Callable[..., Path]
+Refuse = Callable[..., str]
+
+FIGURES = ("cumulative_regret", "windowed_regret", "regret_by_episode")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of finished runs: two memories, two seeds of the first, one of the second."""
+    return tmp_path_factory.mktemp("finished")
+
+
+@pytest.fixture
+def runs(finished: Path, train: Train, workplace: Path) -> Path:
+    """The finished runs under `runs/`, trained once."""
+    if not list(finished.iterdir()):
+        for name, *words in (
+            ("delta-1", "seed=1"),
+            ("delta-2", "seed=2"),
+            ("never", "seed=1", "memory_reset=never"),
+        ):
+            shutil.copytree(train(name, *words), finished / name)
+    shutil.copytree(finished, workplace / "runs", dirs_exist_ok=True)
+    return workplace / "runs"
+
+
+def test_a_comparison_writes_figures_their_data_and_tables(runs: Path) -> None:
+    assert main(["compare", "runs/*", "output=out"]) == 0
+    for name in FIGURES:
+        assert Path("out", f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        data = read_table(Path("out", f"{name}.csv"))
+        assert set(data["curve"]) == {"memory_reset=lifetime", "memory_reset=never"}
+    text = Path("out/comparison.md").read_text()
+    assert "memory_reset: lifetime; never" in text
+    assert "n = 2, seeds 1, 2" in text and "A single run (n = 1) has no interval" in text
+    table = read_table(Path("out/comparison.csv"))
+    assert table["normalised regret, all episodes: num_runs"].tolist() == [2, 1]
+    assert np.isnan(table["normalised regret, all episodes: low"]).tolist() == [False, True]
+
+
+def test_adding_a_run_changes_no_other_number(runs: Path) -> None:
+    assert main(["compare", "runs/delta-1", "runs/delta-2", "output=few"]) == 0
+    assert main(["compare", "runs/delta-1", "runs/delta-2", "runs/never", "output=more"]) == 0
+    few, more = (read_table(Path(folder, "comparison.csv")) for folder in ("few", "more"))
+    for name in few:
+        if name != "group":
+            np.testing.assert_array_equal(few[name][0], more[name][0], err_msg=name)
+
+
+def test_the_end_is_a_fraction_of_the_steps_or_a_number_of_episodes(runs: Path) -> None:
+    run = RunResult.read(runs / "delta-1")
+    assert run.final_episodes(0.1).step.min() > 0.9 * run.last_step
+    assert len(run.final_episodes(7)) == 7
+    assert len(run.final_episodes(1.0)) == 1
+    assert len(run.first_episodes(0.5)) + len(run.final_episodes(0.5)) == len(run.episodes)
+
+
+def test_runs_that_differ_by_seed_only_are_one_group(runs: Path) -> None:
+    results = [RunResult.read(runs / name) for name in ("delta-1", "delta-2")]
+    (group,) = group_runs(results)
+    assert group.label == "gated_delta_net" and group.differences == {}
+    curves = group.stack("normalised")
+    assert curves.shape == (2, len(group.step))
+    assert group.final_regret("normalised", 0.1).num_runs == 2
+
+
+def test_the_same_run_never_counts_twice(runs: Path, refuse: Refuse) -> None:
+    shutil.copytree(runs / "never", runs / "again")
+    line = refuse("compare", "runs/never", "runs/again", code=1)
+    assert "runs/again: same settings and seed as runs/never" in line
+
+
+def test_a_missing_run_is_an_error_that_names_it(runs: Path, refuse: Refuse) -> None:
+    assert "runs/none" in refuse("compare", "runs/delta-1", "runs/none", code=1)
+    assert "nothing*" in refuse("compare", "nothing*", code=1)
+    assert "expected run folders" in refuse("compare")
+
+
+@pytest.mark.parametrize("state", ["failed", "interrupted", "running"])
+def test_an_unfinished_run_is_an_error_unless_it_is_included(
+    runs: Path, refuse: Refuse, state: str
+) -> None:
+    path = runs / "delta-2" / "status.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": state}))
+    line = refuse("compare", "runs/delta-1", "runs/delta-2", code=1)
+    assert "delta-2" in line and ("killed" if state == "running" else state) in line
+    expected = 1 if state == "failed" else 0
+    assert main(["compare", "runs/*", "unfinished=include", "output=out"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("lst=0.1", "did you mean last?"),
+        ("last=some", "expected a fraction"),
+        ("last=0", "expected a fraction"),
+        ("unfinished=no", "expected refuse or include"),
+    ],
+)
+def test_a_wrong_option_is_refused(runs: Path, refuse: Refuse, word: str, expected: str) -> None:
+    assert expected in refuse("compare", "runs/delta-1", word)
+
+
+def test_latest_and_folders_of_runs_are_found(train: Train, refuse: Refuse) -> None:
+    train("sweep/one")
+    train("sweep/two", "seed=2")
+    assert main(["compare", "latest", "sweep", "output=out"]) == 0
+    assert Path("out/comparison.md").read_text().count("sweep/") == 2, "each run counts once"
+
+
+def test_a_run_without_a_finished_episode_can_be_compared(train: Train) -> None:
+    run = train("run", "num_steps=32")
+    assert main(["compare", str(run), "output=out"]) == 0
+    assert "-" in Path("out/comparison.md").read_text()
