@@ -25,7 +25,7 @@ slow: $(INSTALLED)  ## learning runs and long numerical cases
 	$(BIN)/pytest -m slow
 
 bench: $(INSTALLED)  ## steps per CPU second of MiniGrid, original against fast
-	$(BIN)/python benchmarks/minigrid.py
+	$(BIN)/python benchmarks/minigrid_speed.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sojourn needs Python >= 3.11: make PYTHON=python3.11 ...")'

@@ -1,0 +1,84 @@
+"""The README is true: its Python runs, its commands run, its links lead somewhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from sojourn.experiments import report
+from sojourn.experiments.catalog import key_comments, text_of
+from sojourn.experiments.command import main
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+PAGES = [
+    ROOT / "README.md",
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("results/*.md"),
+    *ROOT.glob("*.md"),
+]
+TINY = ["num_steps=4096", "num_lifetimes=4", "slice_steps=64", "agent.width=16"]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_runs_as_printed(code: str) -> None:
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_commands_run_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(report, "draw_regret", lambda _: None)
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    assert any("compare" in line for line in lines)
+    for line in lines:
+        program, verb, *words = shlex.split(line)
+        assert program == "sojourn"
+        if verb == "train":
+            resumed = any(word.startswith("resume=") for word in words)
+            words += ["num_steps=6144"] if resumed else TINY
+        if verb == "compare":
+            words = [str(path) for pattern in words for path in sorted(tmp_path.glob(pattern))]
+        assert main([verb, *words]) == 0, (line, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda path: path.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_core_is_in_the_table() -> None:
+    for path in (ROOT / "configs" / "memory").glob("*.yaml"):
+        assert f"`{path.stem}`" in README, path.stem
+
+
+@pytest.mark.parametrize("target", ["run", "test", "slow"])
+def test_make_targets_exist(target: str) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+FILES = [(None, "train"), ("agent", "default"), ("trainer", "ppo")]
+
+
+@pytest.mark.parametrize(("group", "name"), FILES)
+def test_every_key_is_documented_with_its_default(group: str | None, name: str) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text().splitlines()
+    prefix = f"{group}." if group else ""
+    config = OmegaConf.create(text_of(group, name))
+    commented = [key for key, comment in key_comments(text_of(group, name)).items() if comment]
+    assert len(commented) >= 3
+    for key in commented:
+        rows = [line for line in page if line.startswith(f"| `{prefix}{key}` |")]
+        assert len(rows) == 1, f"{prefix}{key} has {len(rows)} rows"
+        default = OmegaConf.to_container(config).get(key)
+        if isinstance(default, int | float) and not isinstance(default, bool):
+            assert f"`{default}`" in rows[0]
