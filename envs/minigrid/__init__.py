@@ -1,0 +1,12 @@
+"""MiniGrid and BabyAI tasks: fast, exact environments and a planner that knows their optimum."""
+
+from .family import MinigridFamily as MinigridFamily
+from .family import MinigridTask as MinigridTask
+from .fast_observation import use_fast_observations as use_fast_observations
+from .planner import Plan as Plan
+from .planner import optimal_return as optimal_return
+from .planner import optimal_steps as optimal_steps
+from .planner import plan as plan
+from .recipe import Recipe as Recipe
+from .snapshot import SnapshotReset as SnapshotReset
+from .wrappers import PermutedActions as PermutedActions

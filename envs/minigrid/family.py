@@ -1,0 +1,129 @@
+"""Tasks from any registered MiniGrid or BabyAI environment, with hidden action meanings if wanted.
+
+    permuted: action a of a task plays native action p(a), p uniform over the permutations, drawn
+    anew for every task
+
+Nothing shows p but its effects, so no policy is good at the first try. Source of the environments:
+Chevalier-Boisvert et al. 2023, arXiv:2306.13831 (MiniGrid); Chevalier-Boisvert et al. 2019,
+arXiv:1810.08272 (BabyAI).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from ..adapter import Missions, interface_of
+from ..interface import Interface
+from ..task import Env, Family, InstanceRule, Reference, Task
+from .recipe import Recipe, frozen_kwargs, make_bare, num_native_actions
+from .reference import instance_optimum, pooled_reference
+from .wrappers import PermutedActions
+
+ActionMeaning = Literal["native", "permuted"]
+
+
+class MinigridFamily(Family):
+    """Tasks of one environment id.
+
+    `kwargs` go to the environment (`max_steps=40`). A task has the first `num_actions` of the
+    native actions left, right, forward, pickup, drop, toggle, done (None: all that the environment
+    has), with `native` or `permuted` meaning. `instance` says whether the episodes of a segment
+    replay one layout or draw a new one each; `missions` whether the mission is an observation
+    channel. `name` defaults to the id. Raises ValueError for an unknown id (naming the nearest
+    ones), arguments the environment refuses, an environment that cannot be played here, and an
+    unknown choice.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        kwargs: Mapping[str, Any] | None = None,
+        action_meaning: ActionMeaning = "native",
+        num_actions: int | None = None,
+        instance: InstanceRule = "fixed",
+        missions: Missions = "ignored",
+        name: str | None = None,
+    ) -> None:
+        _check_choice("action_meaning", action_meaning, get_args(ActionMeaning))
+        _check_choice("instance", instance, get_args(InstanceRule))
+        _check_choice("missions", missions, get_args(Missions))
+        permuted = action_meaning == "permuted"
+        self.instance = instance
+        self.name = name if name is not None else id + (" permuted" if permuted else "")
+        arguments = frozen_kwargs(kwargs or {})
+        if num_actions is None:
+            num_actions = num_native_actions(make_bare(id, dict(arguments)))
+        self.recipe = Recipe(id, arguments, num_actions, permuted, instance == "fixed")
+        env = self.recipe.make()
+        self._interface = interface_of(env, missions)
+        try:
+            env.reset(seed=0)
+        except Exception as error:
+            raise ValueError(f"id: {id} cannot be played: {error}") from error
+
+    @property
+    def interface(self) -> Interface:
+        """Channels `grid`, `direction` (and `mission`), and `num_actions`."""
+        return self._interface
+
+    def draw(self, rng: np.random.Generator) -> MinigridTask:
+        """A task; its permutation comes from `rng`, its layout from the seed of the segment."""
+        actions = range(self.recipe.num_actions)
+        permutation = rng.permutation(actions).tolist() if self.recipe.permuted else actions
+        return MinigridTask(self.name, self.recipe, self.instance, permutation)
+
+
+class MinigridTask(Task):
+    """A MiniGrid environment in which action a plays native action `permutation[a]`.
+
+    `reference` is measured when it is first asked for, once per process for equal recipes; it can
+    be set.
+    """
+
+    def __init__(
+        self, name: str, recipe: Recipe, instance: InstanceRule, permutation: Sequence[int]
+    ) -> None:
+        self.name = name
+        self.instance = instance
+        self.permutation = tuple(permutation)
+        self._recipe = recipe
+        self._given: Reference | None = None
+
+    @property
+    def env_key(self) -> Recipe:
+        """Tasks that differ in their permutations alone share an environment."""
+        return self._recipe
+
+    def make_env(self) -> Env:
+        """A new environment, its actions not renamed yet."""
+        return self._recipe.make()
+
+    def configure(self, env: Env) -> None:
+        """Give the actions the meaning they have in this task."""
+        if isinstance(env, PermutedActions):
+            env.permutation = self.permutation
+
+    def optimal_return(self, env: Env) -> float:
+        """Best return of the layout `env` was just reset to; NaN where it is not known exactly."""
+        return instance_optimum(env, self._recipe)
+
+    @property
+    def reference(self) -> Reference | None:
+        """Pooled floor and ceiling; None where no ceiling is known (BabyAI, moving obstacles)."""
+        return self._given if self._given is not None else pooled_reference(self._recipe)
+
+    @reference.setter
+    def reference(self, reference: Reference | None) -> None:
+        self._given = reference
+
+
+def _check_choice(name: str, value: str, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        nearest = get_close_matches(str(value), valid, n=1, cutoff=0.0)[0]
+        raise ValueError(
+            f"{name}: expected one of {', '.join(valid)}, got {value!r}; nearest is {nearest!r}"
+        )

@@ -1,0 +1,56 @@
+"""What a planner asks of the rule of a task: how moves end an episode, what success still needs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import NamedTuple
+
+from .planner_model import DROP, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE, State
+
+MOVES = frozenset({LEFT, RIGHT, FORWARD})
+HANDS = frozenset({PICKUP, DROP, TOGGLE})
+
+
+class Outcome(Enum):
+    """How an action leaves the episode."""
+
+    CONTINUE = 0
+    SUCCESS = 1
+    FAILURE = 2
+
+
+class Stand(NamedTuple):
+    """Stand in one of `cells`, then act `extra` times."""
+
+    cells: tuple[int, ...]
+    extra: int = 0
+
+
+class Take(NamedTuple):
+    """Pick up a thing."""
+
+    thing: int
+
+
+class Open(NamedTuple):
+    """Open a door."""
+
+    door: int
+
+
+Target = Stand | Take | Open
+
+
+class Goal(ABC):
+    """The rule of one family on one layout; `actions` are those that can help."""
+
+    actions = MOVES | HANDS
+
+    @abstractmethod
+    def outcome(self, action: int, before: State, after: State) -> Outcome:
+        """What the family's own rule says of a move; goal tiles and lava are judged before."""
+
+    @abstractmethod
+    def targets(self, state: State) -> tuple[Target, ...]:
+        """Alternatives, one of which every success still needs; empty where nothing is known."""
