@@ -21,8 +21,9 @@ INITIAL_MIXING = 0.1  # largest initial weight of an earlier token
 class ShortConvolution(nn.Module):
     """A depthwise causal convolution of `width` taps; its state is the last `width - 1` inputs.
 
-    `kernel` `[width, channels]` holds the tap of the oldest input first. It starts near the identity:
-    a memory whose keys begin as mixtures of four tokens takes much longer to learn what to store.
+    `kernel` `[width, channels]` holds the tap of the oldest input first. It starts near the
+    identity: a memory whose keys begin as mixtures of four tokens takes much longer to learn what
+    to store.
     """
 
     def __init__(self, channels: int, width: int) -> None:
