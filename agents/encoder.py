@@ -116,16 +116,20 @@ class Encoder(nn.Module):
     def __init__(self, interface: Interface, width: int) -> None:
         super().__init__()
         self.num_actions = interface.num_actions
-        encoders = {n: channel_encoder(c, width) for n, c in interface.channels.items()}
-        widths = [int(encoder.width) for encoder in encoders.values()]
-        self.channels = nn.ModuleDict(encoders)
+        self.channel_names = list(interface.channels)
+        encoders = [channel_encoder(channel, width) for channel in interface.channels.values()]
+        widths = [int(encoder.width) for encoder in encoders]
+        # Numbered: a module may not be called "values" or "a.b", a channel may.
+        names = [f"{i}_{n.replace('.', '_')}" for i, n in enumerate(self.channel_names)]
+        self.channels = nn.ModuleDict(dict(zip(names, encoders, strict=True)))
         # previous action one-hot, previous reward, episode start, task start
         num_features = sum(widths) + interface.num_actions + 3
         self.mix = nn.Linear(num_features, width)
 
     def forward(self, observation: Mapping[str, Tensor]) -> Tensor:
         dtype = self.mix.weight.dtype
-        features = [encode(observation[name]).to(dtype) for name, encode in self.channels.items()]
+        channels = zip(self.channel_names, self.channels.values(), strict=True)
+        features = [encode(observation[name]).to(dtype) for name, encode in channels]
         previous = functional.one_hot(observation["previous_action"], self.num_actions + 1)
         features.append(previous[..., : self.num_actions].to(dtype))
         features.append(symlog(observation["previous_reward"]).unsqueeze(-1).to(dtype))

@@ -22,18 +22,20 @@ def masked_categorical(logits: Tensor) -> Categorical:
 
 
 def sample_inverse_cdf(logits: Tensor, uniform: Tensor) -> Tensor:
-    """Actions `[...]` from logits `[..., A]` and uniforms `[...]` in [0, 1): a = #{j : cdf_j <= u}.
+    """Actions `[...]` from logits `[..., A]` and uniforms `[...]` in [0, 1): the first possible
+    action j with cdf_j > u.
 
     Two agents that share their uniforms share their luck (common random numbers), which multinomial
     sampling cannot promise.
     """
-    cdf = torch.softmax(logits, dim=-1).cumsum(dim=-1)
-    total = cdf[..., -1:]
-    actions = (cdf <= uniform.unsqueeze(-1) * total).sum(dim=-1)
-    # Rounding can push u * total onto the last plateau of the cdf: take the first action that
-    # reaches it.
-    last_valid = (cdf < total).sum(dim=-1)
-    return torch.minimum(actions, last_valid)
+    probability = torch.softmax(logits, dim=-1)
+    cdf = probability.cumsum(dim=-1)
+    # Parallel sums need not be monotone in the last digit, so an impossible action is ruled out by
+    # its probability and not by its plateau of the cdf.
+    possible = probability > 0
+    reached = possible & (cdf > uniform.unsqueeze(-1) * cdf[..., -1:])
+    last_possible = logits.shape[-1] - 1 - possible.flip(-1).int().argmax(dim=-1)
+    return torch.where(reached.any(dim=-1), reached.int().argmax(dim=-1), last_possible)
 
 
 class PolicyHead(nn.Module):

@@ -46,6 +46,11 @@ class LifetimeReturns(nn.Module):
         check_choice("returns.reward_scale", reward_scale, RewardScale)
         check_choice("returns.advantage_scale", advantage_scale, AdvantageScale)
         self.discount, self.trace = as_schedule(discount), as_schedule(trace)
+        for name, schedule in (("discount", self.discount), ("trace", self.trace)):
+            if not 0.0 <= schedule(0.0) <= 1.0:
+                raise ValueError(
+                    f"returns.{name}: expected a number in [0, 1], got {schedule(0.0)}"
+                )
         self.credit: Credit = credit
         self.reward, self.reward_scale = reward, reward_scale
         self.advantage_scale = advantage_scale
@@ -53,14 +58,17 @@ class LifetimeReturns(nn.Module):
 
     @torch.no_grad()
     def prepare(self, steps: TensorDict, progress: float) -> TensorDict:
-        """`steps` `[B, T]` with `advantage` and `value_target` (on the value head's scale)."""
+        """`steps` `[B, T]` with `advantage`, and with `value` and `value_target` on the value
+        head's new scale, which has seen these returns.
+        """
         cut, worthless = cut_points(
             self.credit,
             *(steps[n] for n in ("terminated", "truncated", "task_end", "lifetime_end")),
         )
+        value = self.scale.denormalise(steps["value"])
         advantage, returns = lifetime_advantages(
             self.training_reward(steps),
-            self.scale.denormalise(steps["value"]),
+            value,
             self.scale.denormalise(steps["next_value"]),
             cut,
             worthless,
@@ -70,6 +78,7 @@ class LifetimeReturns(nn.Module):
         self.scale.update(returns)
         prepared = steps.copy()
         prepared["advantage"] = self._scale_advantage(advantage, steps)
+        prepared["value"] = self.scale.normalise(value)
         prepared["value_target"] = self.scale.normalise(returns)
         return prepared
 

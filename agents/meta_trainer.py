@@ -44,7 +44,8 @@ class MetaTrainer:
         for name, count in (("num_epochs", num_epochs), ("num_minibatches", num_minibatches)):
             if count < 1:
                 raise ValueError(f"meta-trainer: `{name}` must be at least 1, got {count}")
-        self.agent, self.returns, self.loss = agent, returns.to(agent.device), loss
+        self.agent = agent
+        self.returns, self.loss = returns.to(agent.device), loss.to(agent.device)
         self.learning_rate = as_schedule(learning_rate)
         self.num_epochs, self.num_minibatches = num_epochs, num_minibatches
         self.max_grad_norm = max_grad_norm
@@ -55,24 +56,30 @@ class MetaTrainer:
         """One outer iteration on a slice; `progress` in [0, 1] drives the schedules.
 
         Returns metrics by name. Raises FloatingPointError, naming the parameter, on a non-finite
-        gradient.
+        gradient and ValueError for a trajectory whose values were taken for another `credit`.
         """
+        if trajectory.credit != self.returns.credit:
+            raise ValueError(
+                f"credit: the rollout cuts at {trajectory.credit!r}, the returns at "
+                f"{self.returns.credit!r}; give both the same"
+            )
         learning_rate = self.learning_rate(progress)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         steps = self.returns.prepare(trajectory.steps, progress)
         num_lifetimes = steps.batch_size[0]
+        num_minibatches = min(self.num_minibatches, num_lifetimes)
         sums: dict[str, Tensor] = {}
         ratio_error: float | None = None
         for _ in range(self.num_epochs):
             order = torch.randperm(num_lifetimes, generator=self.generator).to(self.agent.device)
-            for rows in order.chunk(self.num_minibatches):
+            for rows in order.tensor_split(num_minibatches):
                 losses = self._minibatch(steps[rows], trajectory.state[rows], progress)
                 if ratio_error is None:
                     ratio_error = self._check_ratio(losses["ratio_error"])
                 for name, value in losses.items():
                     sums[name] = sums.get(name, torch.zeros_like(value)) + value
-        count = self.num_epochs * min(self.num_minibatches, num_lifetimes)
+        count = self.num_epochs * num_minibatches
         metrics = {f"losses/{name}": float(value) / count for name, value in sums.items()}
         del metrics["losses/ratio_error"]
         return metrics | {
@@ -86,7 +93,7 @@ class MetaTrainer:
         self, steps: TensorDict, state: TensorDict, progress: float
     ) -> dict[str, Tensor]:
         logits, values, _ = self.agent.unroll(steps["observation"], state, steps["reset"])
-        losses = self.loss(logits, values, steps, progress)
+        losses: dict[str, Tensor] = self.loss(logits, values, steps, progress)
         self.optimizer.zero_grad(set_to_none=True)
         losses["total"].backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.agent.parameters(), self.max_grad_norm)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from tensordict import TensorDict
 from tensordict.nn import TensorDictModuleBase
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Categorical
 from torchrl.objectives import ClipPPOLoss
 
@@ -35,7 +35,7 @@ class _ReadValue(TensorDictModuleBase):  # type: ignore[misc]
         return steps
 
 
-class PPOLoss:
+class PPOLoss(nn.Module):
     """Clipped policy loss + `value_coefficient` x squared value error - `entropy` x entropy."""
 
     def __init__(
@@ -44,6 +44,7 @@ class PPOLoss:
         value_coefficient: float = 0.5,
         entropy: float | Schedule = 0.01,
     ) -> None:
+        super().__init__()
         if not 0.0 < clip < 1.0:
             raise ValueError(f"PPO loss: `clip` must lie in (0, 1), got {clip}")
         self.value_coefficient, self.entropy = value_coefficient, as_schedule(entropy)
@@ -59,7 +60,7 @@ class PPOLoss:
         )
         self._loss.set_keys(sample_log_prob="log_prob")
 
-    def __call__(
+    def forward(
         self, logits: Tensor, values: Tensor, steps: TensorDict, progress: float
     ) -> dict[str, Tensor]:
         """Losses of a minibatch `[b, T]`; `total` is the one to descend, the others are for the

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from tensordict import TensorDict
 from torch import Tensor
 
 from sojourn.envs import Array, Crowd, CrowdStep, EpisodeRecord
+from sojourn.memory import state_from_dict, state_to_dict
 
 from .agent import Agent
 from .returns import Credit, check_choice
@@ -53,7 +53,7 @@ class Rollout:
         """Live `num_steps` steps in every lifetime; also returns the episodes that ended on the
         way.
         """
-        start, lived = self.state, TrajectoryBuilder(self.agent.device)
+        start, lived = self.state, TrajectoryBuilder(self.agent.device, self.credit)
         episodes: list[EpisodeRecord] = []
         for _ in range(num_steps):
             observation, reset = self._next_input()
@@ -108,9 +108,8 @@ class Rollout:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a later process needs to go on from here bit for bit."""
-        leaves = {".".join(_path(key)): leaf for key, leaf in self.state.items(True, True)}
         return {
-            "memory": leaves,
+            "memory": state_to_dict(self.state),
             "pending_reset": self.pending_reset,
             "generator": self.generator.get_state(),
             "crowd": self.crowd.state_dict(),
@@ -118,21 +117,12 @@ class Rollout:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Take over a saved life; raises KeyError when its memory is of another make."""
+        state = state_from_dict(saved["memory"], self.crowd.num_lifetimes).to(self.agent.device)
+        found, expected = (sorted(one.flatten_keys(".").keys()) for one in (state, self.state))
+        if found != expected:
+            raise KeyError(f"memory state: expected {expected}, got {found}")
+        self.state = state
         self.crowd.load_state_dict(saved["crowd"])
         self.observation = self.crowd.observation
         self.pending_reset = np.asarray(saved["pending_reset"], dtype=bool)
         self.generator.set_state(saved["generator"])
-        # A fresh container: leaves such as a growing cache need not have their initial shape.
-        state = TensorDict({}, batch_size=[self.crowd.num_lifetimes])
-        for name, leaf in saved["memory"].items():
-            state.set(tuple(name.split(".")), leaf.to(self.agent.device))
-        expected = {".".join(_path(key)) for key in self.state.keys(True, True)}
-        if set(saved["memory"]) != expected:
-            raise KeyError(
-                f"memory state: expected {sorted(expected)}, got {sorted(saved['memory'])}"
-            )
-        self.state = state
-
-
-def _path(key: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (key,) if isinstance(key, str) else key

@@ -12,6 +12,7 @@ from torch import Tensor
 from sojourn.envs import Array, CrowdStep, Observation
 
 from .agent import Decision
+from .returns import Credit
 
 OUTCOME = (
     "reward",
@@ -32,18 +33,19 @@ class Trajectory:
     `reward`, `expected_reward`, `reward_scale`, `task`, `reset` and the flags `terminated`,
     `truncated`, `task_end`, `lifetime_end`. `next_value` is the value of what follows a step: of
     the true final observation where credit is cut at a truncated episode; `task` numbers the tasks
-    of the slice. `state` `[B]` is the memory before the first step.
+    of the slice. `state` `[B]` is the memory before the first step, `credit` where credit is cut.
     """
 
     steps: TensorDict
     state: TensorDict
+    credit: Credit
 
 
 class TrajectoryBuilder:
     """Collects steps and stacks them to `[B, T]`."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, credit: Credit) -> None:
+        self.device, self.credit = device, credit
         self.observations: list[dict[str, Tensor]] = []
         self.columns: dict[str, list[Tensor]] = {}
         self.final_values: dict[int, Tensor] = {}
@@ -70,7 +72,7 @@ class TrajectoryBuilder:
     def trajectory(self, start: TensorDict, value_ahead: Tensor) -> Trajectory:
         shape = (start.batch_size[0], len(self.observations))
         if not self.observations:
-            return Trajectory(TensorDict({}, batch_size=shape), start)
+            return Trajectory(TensorDict({}, batch_size=shape), start, self.credit)
         steps: dict[str, Any] = {name: _stack(column) for name, column in self.columns.items()}
         names = self.observations[0]
         steps["observation"] = TensorDict(
@@ -80,7 +82,7 @@ class TrajectoryBuilder:
         for t, final_value in self.final_values.items():
             followed = steps["next_value"][:, t]
             steps["next_value"][:, t] = torch.where(steps["truncated"][:, t], final_value, followed)
-        return Trajectory(TensorDict(steps, batch_size=shape), start)
+        return Trajectory(TensorDict(steps, batch_size=shape), start, self.credit)
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:

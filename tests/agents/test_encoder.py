@@ -82,6 +82,13 @@ def test_rewards_of_any_scale_keep_tokens_finite_and_apart() -> None:
     assert len({tuple(row.tolist()) for row in tokens}) == 4
 
 
+def test_a_channel_may_have_any_name() -> None:
+    names = ["values", "keys", "forward", "a.b", "a_b", ""]
+    encoder = Encoder(Interface({name: Channel("vector", (2,)) for name in names}, 4), 8)
+    inputs = {n: t for n, t in observation((3,)).items() if n not in INTERFACE.channels}
+    assert encoder(inputs | {name: torch.randn(3, 2) for name in names}).shape == (3, 8)
+
+
 def test_a_grid_of_two_planes_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 3 codes per cell"):
         Encoder(Interface({"grid": Channel("grid", (7, 7, 2))}, 3), 8)

@@ -84,6 +84,65 @@ def test_more_minibatches_than_lifetimes_and_single_steps_work(
     assert math.isfinite(metrics["losses/total"])
 
 
+@pytest.mark.parametrize(("num_lifetimes", "num_minibatches"), [(4, 2), (5, 4), (6, 4), (2, 5)])
+def test_every_lifetime_is_in_one_of_the_asked_minibatches(
+    make_rollout: MakeRollout, num_lifetimes: int, num_minibatches: int
+) -> None:
+    rollout = make_rollout(num_lifetimes=num_lifetimes)
+    trainer = make_trainer(rollout, num_epochs=1, num_minibatches=num_minibatches)
+    entropies: list[float] = []
+    rows: list[int] = []
+
+    def watch(_: object, inputs: tuple[torch.Tensor, ...], out: dict[str, torch.Tensor]) -> None:
+        rows.append(len(inputs[0]))
+        entropies.append(float(out["entropy"]))
+
+    trainer.loss.register_forward_hook(watch)
+    metrics = trainer.update(rollout.collect(6)[0], progress=0.0)
+    assert sum(rows) == num_lifetimes
+    assert len(rows) == min(num_lifetimes, num_minibatches)
+    assert max(rows) - min(rows) <= 1
+    assert metrics["losses/entropy"] == pytest.approx(sum(entropies) / len(entropies))
+
+
+def test_everything_of_the_trainer_lives_where_the_agent_does(make_rollout: MakeRollout) -> None:
+    rollout = make_rollout()
+    rollout.agent.to("meta")
+    trainer = make_trainer(rollout)
+    for module in (trainer.loss, trainer.returns):
+        devices = {buffer.device.type for buffer in module.buffers()}
+        assert devices == {"meta"}
+
+
+def test_a_trajectory_with_another_cut_of_credit_is_refused(make_rollout: MakeRollout) -> None:
+    rollout = make_rollout(credit="episode")
+    trajectory, _ = rollout.collect(3)
+    with pytest.raises(ValueError, match="the rollout cuts at 'episode', the returns at 'lifetime"):
+        make_trainer(rollout).update(trajectory, progress=0.0)
+
+
+@pytest.mark.parametrize("name", ["discount", "trace"])
+@pytest.mark.parametrize("value", [-0.1, 1.5, math.nan])
+def test_an_impossible_discount_or_trace_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"returns.{name}: expected a number in"):
+        LifetimeReturns(**{name: value})
+
+
+def test_values_that_are_right_explain_everything_also_while_their_scale_moves() -> None:
+    returns = LifetimeReturns(discount=0.0, reward_scale="none")
+    returns.scale.update(torch.tensor([10.0, 14.0]))
+    reward = torch.randn(2, 5)
+    flags = dict.fromkeys(("terminated", "truncated", "task_end", "lifetime_end"))
+    columns = {name: torch.zeros(2, 5, dtype=torch.bool) for name in flags} | {
+        "reward": reward,
+        "value": returns.scale.normalise(reward),
+        "next_value": torch.randn(2, 5),
+    }
+    prepared = returns.prepare(TensorDict(columns, batch_size=[2, 5]), progress=0.0)
+    torch.testing.assert_close(prepared["value"], prepared["value_target"])
+    assert returns.explained_variance(prepared) == pytest.approx(1.0)
+
+
 def test_task_wise_advantages_let_rare_tasks_be_heard() -> None:
     returns = LifetimeReturns(advantage_scale="task")
     advantage = torch.tensor([[1.0, 3.0, 100.0, 300.0]])

@@ -114,6 +114,6 @@ def test_the_first_update_of_a_running_scale_counts_in_full() -> None:
     assert float(scale.mean) == pytest.approx(3.0)
     assert float(scale.spread) == pytest.approx(float(values.std(correction=0)))
     torch.testing.assert_close(scale.denormalise(scale.normalise(values)), values)
-    before = scale.state_dict()
+    before = {name: value.clone() for name, value in scale.state_dict().items()}
     scale.update(torch.zeros(0))
     assert all(torch.equal(before[name], scale.state_dict()[name]) for name in before)

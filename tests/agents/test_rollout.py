@@ -79,7 +79,10 @@ def test_a_resumed_life_equals_an_unbroken_one(
     saved.seek(0)
     resumed = make_rollout(core_name, memory_reset=memory_reset)
     resumed.load_state_dict(torch.load(saved, weights_only=True))
+    assert set(resumed.state.keys(True)) == set(unbroken.state.keys(True))
     found, found_episodes = resumed.collect(9)
+    for one in (expected, found):  # the restored memory can be trained through as well
+        resumed.agent.unroll(one.steps["observation"], one.state, one.steps["reset"])
     for name, column in expected.steps.items(True, True):
         assert torch.equal(column.nan_to_num(), found.steps[name].nan_to_num()), name
     assert repr(found_episodes) == repr(expected_episodes)
@@ -96,8 +99,11 @@ def _plain(value: object) -> object:
 
 def test_a_life_with_another_memory_is_refused(make_rollout: MakeRollout) -> None:
     saved = make_rollout("gru").state_dict()
+    other = make_rollout("lstm")
+    before = other.state
     with pytest.raises(KeyError, match="memory state: expected"):
-        make_rollout("lstm").load_state_dict(saved)
+        other.load_state_dict(saved)
+    assert other.state is before
 
 
 def test_the_last_value_is_that_of_the_next_slice(make_rollout: MakeRollout) -> None:
