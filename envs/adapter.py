@@ -9,7 +9,7 @@ Sources: `gymnasium.spaces`, `minigrid.minigrid_env.MiniGridEnv.observation_spac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,6 +96,17 @@ class Adapter:
                 view[...] = mission_tokens(native[key], length)
 
         return write
+
+    def problem(self, native: Any) -> str | None:
+        """What an observation lacks of the shapes that its space declared; None when it fits."""
+        for port in self._ports.values():
+            path = "observation" if port.key is None else f"observation[{port.key!r}]"
+            if port.key is not None and not (isinstance(native, Mapping) and port.key in native):
+                return f"{path}: missing"
+            found = np.shape(native if port.key is None else native[port.key])
+            if port.channel.kind != "tokens" and found != port.channel.shape:
+                return f"{path}: expected shape {port.channel.shape}, got {found}"
+        return None
 
 
 def _whole_writer(view: Array, start: int) -> Write:

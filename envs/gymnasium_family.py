@@ -79,8 +79,13 @@ class GymnasiumFamily(Family):
         self._task = GymnasiumTask(id, kwargs or {}, max_episode_steps, unit, instance, reference)
         try:
             env = self._task.make_env()
-        except gymnasium.error.Error as error:
+        except (gymnasium.error.Error, ImportError) as error:
             raise ValueError(f"id: {error}") from error
+        except Exception as error:
+            raise ValueError(
+                f"id: {id} cannot be made with kwargs {dict(kwargs or {})} "
+                f"({type(error).__name__}: {error})"
+            ) from error
         self._interface = interface_of(env, missions)
         env.close()
 

@@ -16,6 +16,7 @@ from .task import Env, Segment, Task
 LARGEST = float(np.finfo(np.float32).max)
 MAX_ENVS_PER_ROW = 32
 """A row closes its oldest environment when it holds more kinds than this."""
+PAST_LIMIT = "; if it may not be stepped past a time limit, set max_episode_steps"
 
 
 @dataclass(slots=True)
@@ -24,7 +25,7 @@ class _Slot:
 
     env: Env
     natives: tuple[int, ...]
-    action_mask: Array
+    adapter: Adapter
     write: Write
 
 
@@ -32,8 +33,9 @@ class GymnasiumSimulator(Simulator):
     """Rows of step environments; tasks with equal `env_key` share one environment of the row.
 
     An environment may tell the expectation of the reward it just gave as
-    `info["expected_reward"]`. Raises ValueError for a reward that is not one finite number and
-    RuntimeError where an environment fails, naming the task, the row and the step.
+    `info["expected_reward"]`. Raises ValueError for an observation of another shape than its space
+    and for a reward that is not one finite number, RuntimeError where an environment fails; all
+    name the task, the row and the step.
     """
 
     def __init__(self, interface: Interface, num_rows: int) -> None:
@@ -58,22 +60,32 @@ class GymnasiumSimulator(Simulator):
         task.configure(slot.env)
         for channel in self._channels.values():
             channel[row] = 0
-        self._action_mask[row] = slot.action_mask
+        self._action_mask[row] = slot.adapter.action_mask
         self._playing[row] = slot
         self._tasks[row] = task
 
     def _slot(self, row: int, task: Task) -> _Slot:
-        env = task.make_env()
+        try:
+            env = task.make_env()
+        except Exception as error:
+            raise _failure(f"{task.name}, row {row}", "being made", error) from error
         adapter = Adapter(env, self.interface)
-        write = adapter.writer(self._channels, row)
-        return _Slot(env, adapter.natives, adapter.action_mask, write)
+        return _Slot(env, adapter.natives, adapter, adapter.writer(self._channels, row))
 
     def begin_episode(self, row: int, seed: int) -> None:
         """Reset the row's environment with this seed."""
-        slot, _ = self._played(row)
-        native, _ = slot.env.reset(seed=seed)
-        slot.write(native)
+        slot, task = self._played(row)
         self._steps[row] = 0
+        try:
+            native, _ = slot.env.reset(seed=seed)
+        except Exception as error:
+            where = f"{task.name}, row {row}"
+            raise _failure(where, f"reset(seed={seed})", error) from error
+        # A shape that NumPy would broadcast raises nothing when it is written.
+        problem = slot.adapter.problem(native)
+        if problem is not None:
+            raise ValueError(f"{self._where(row, 0)}: {problem}")
+        slot.write(native)
 
     def step(self, actions: Array, rows: Array | None = None) -> Transition:
         """Step the environments one after another."""
@@ -87,8 +99,12 @@ class GymnasiumSimulator(Simulator):
             try:
                 native, given, terminated, truncated, info = slot.env.step(slot.natives[action])
             except Exception as error:
-                raise self._failure(row, action) from error
-            slot.write(native)
+                where = self._where(row, int(self._steps[row]) + 1)
+                raise _failure(where, f"action {action}", error, PAST_LIMIT) from error
+            try:
+                slot.write(native)
+            except Exception as error:
+                raise self._unreadable(row, native, error) from error
             rewards.append(given if type(given) is float else self._number(row, given))
             expected.append(info.get("expected_reward", np.nan) if info else np.nan)
             terminations.append(terminated)
@@ -141,19 +157,24 @@ class GymnasiumSimulator(Simulator):
         """A reward of any numeric type (bool, integer, array or tensor of one element)."""
         if isinstance(reward, int | np.number | np.bool_):
             return float(reward)
-        values = np.asarray(reward, dtype=np.float64)
-        if values.size != 1:
+        try:
+            return float(np.asarray(reward, dtype=np.float64).reshape(()))
+        except (TypeError, ValueError) as error:
             where = self._where(row, int(self._steps[row]) + 1)
-            raise ValueError(f"{where}: expected a reward of one number, got {reward!r}")
-        return float(values.reshape(()))
+            message = f"{where}: expected a reward of one number, got {reward!r}"
+            raise ValueError(message) from error
 
     def _refuse_reward(self, played: list[int], reward: Array) -> None:
         bad = int(np.flatnonzero(~(np.abs(reward) <= LARGEST))[0])
         where = self._where(played[bad], int(self._steps[played[bad]]))
         raise ValueError(f"{where}: expected a finite reward, got {reward[bad]}")
 
-    def _failure(self, row: int, action: int) -> RuntimeError:
-        return RuntimeError(
-            f"{self._where(row, int(self._steps[row]) + 1)}: the environment failed on action "
-            f"{action}; if it may not be stepped past a time limit, set max_episode_steps"
-        )
+    def _unreadable(self, row: int, native: Any, error: Exception) -> ValueError:
+        slot, _ = self._played(row)
+        where = self._where(row, int(self._steps[row]) + 1)
+        return ValueError(f"{where}: {slot.adapter.problem(native) or error}")
+
+
+def _failure(where: str, doing: str, error: Exception, hint: str = "") -> RuntimeError:
+    reason = f"{type(error).__name__}: {error}"
+    return RuntimeError(f"{where}: the environment failed on {doing} ({reason}){hint}")

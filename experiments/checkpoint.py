@@ -27,11 +27,15 @@ def save(folder: Path, step: int, content: Mapping[str, Any], keep: int) -> Path
     """Write `step_<step>.pt` and keep the newest `keep`; returns the file."""
     path = folder / f"step_{step:012d}.pt"
     temporary = folder / f".{path.name}.{os.getpid()}"
-    with temporary.open("wb") as file:
-        torch.save({"format": FORMAT, "step": step} | _plain(content), file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            torch.save({"format": FORMAT, "step": step} | _plain(content), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # a full disk needs the room to say so
+        temporary.unlink(missing_ok=True)
+        raise
     link(folder / LATEST, path)
     for old in newest_first(folder)[keep:]:
         old.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def parse_options(words: Sequence[str]) -> Options:
         last = float(text)
     except ValueError:
         last = 0.0
-    if last <= 0:
+    if not 0 < last < math.inf:
         raise UsageError(f"last={text}: expected a fraction such as 0.1 or a number of episodes")
     if unfinished not in ("refuse", "include"):
         raise UsageError(f"unfinished={unfinished}: expected refuse or include")

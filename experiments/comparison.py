@@ -117,8 +117,9 @@ def _comparator(group: Group) -> str:
 def _notes(groups: Sequence[Group], last: float) -> list[str]:
     """What the numbers are, and which keys of the configurations differ."""
     part = f"the last {last:.0%} of the steps" if last < 1 else f"the last {last:.0f} episodes"
+    summaries = [run.summary for group in groups for run in group.runs]
     notes = [
-        f"Regret over {part}. {regret_scale(groups[0].runs[0].summary)}",
+        f"Regret over {part}. {regret_scale(summaries)}",
         interval_note(groups),
     ]
     notes += [line for line in _differences(groups) if not _explained(line, groups)]

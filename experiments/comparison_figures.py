@@ -36,7 +36,9 @@ def draw_figures(folder: Path, groups: Sequence[Group]) -> None:
 def _cumulative(groups: Sequence[Group]) -> Panel:
     longest = max(groups, key=lambda group: float(group.step[-1]))
     step = np.append(0, longest.step)
-    reference = step / int(longest.runs[0].config.num_lifetimes)
+    widths = {int(group.runs[0].config.num_lifetimes) for group in groups}
+    # A random policy climbs by one per step of a lifetime: one line for one number of lifetimes.
+    random = ("uniform random policy", step, step / widths.pop()) if len(widths) == 1 else None
     curves = []
     for group in groups:
         values = group.stack("cumulative")
@@ -47,7 +49,7 @@ def _cumulative(groups: Sequence[Group]) -> Panel:
         STEPS,
         f"{REGRET} × steps",
         curves,
-        ("uniform random policy", step, reference),
+        random,
     )
 
 
@@ -65,7 +67,7 @@ def _curve(group: Group, values: Any, step: Any = None) -> Curve:
 
 def _caption(groups: Sequence[Group]) -> str:
     counts = ", ".join(f"{group.label}: n = {len(group.runs)}" for group in groups)
-    scale = regret_scale(groups[0].runs[0].summary)
+    scale = regret_scale(run.summary for group in groups for run in group.runs)
     return f"Mean over runs ({counts}). {interval_note(groups)} {scale}"
 
 

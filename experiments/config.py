@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_module
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from . import catalog, keys, schema
 from .errors import UsageError, hint
@@ -39,6 +39,8 @@ def parse(words: Sequence[str]) -> list[Override]:
 
 def _parse_word(word: str) -> Override:
     name, equals, raw = word.partition("=")
+    if word.startswith("-"):
+        raise UsageError(f"{word!r}: expected key=value without dashes, for example seed=2")
     name = name.lstrip("+")
     if not equals:
         raise UsageError(f"{word!r}: expected key=value, for example seed=2")
@@ -98,8 +100,11 @@ def set_values(config: DictConfig, overrides: Sequence[Override]) -> DictConfig:
             raise UsageError(f"{override.text!r}: {str(error).splitlines()[0]}") from error
     if config.seed is None:
         config.seed = secrets.randbelow(2**31)  # fresh luck, recorded with the configuration
-    Settings.from_config(config)
-    schema.check(config)
+    try:
+        Settings.from_config(config)
+        schema.check(config)
+    except InterpolationResolutionError as error:
+        raise UsageError(str(error).splitlines()[0]) from error
     return config
 
 

@@ -2,7 +2,8 @@
 
 Regret is measured within a task by `sojourn.envs` and averaged over tasks weighted by their
 episodes, so that no task rules by the size of its rewards. Where a simulator knows the expected
-return it takes the place of the sampled one (pseudo-regret).
+return it takes the place of the sampled one (pseudo-regret). An episode that its segment cut short
+has no regret, unless its task is measured by rate.
 """
 
 from __future__ import annotations
@@ -65,13 +66,15 @@ class Episodes:
     def _from_columns(cls, columns: dict[str, Array]) -> Episodes:
         expected = columns["expected_return"].astype(np.float64)
         sampled = columns["total_return"].astype(np.float64)
+        # What a segment cut short cannot be held against the return of a whole episode.
+        partial = (columns["status"].astype(str) == "cut") & (columns["unit"].astype(str) != "rate")
         return cls(
             step=columns["step"].astype(np.int64),
             lifetime=columns["lifetime"].astype(np.int64),
             task=columns["task"].astype(str),
             episode=columns["episode"].astype(np.int64),
             achieved=np.where(np.isfinite(expected), expected, sampled),
-            optimal=columns["optimal_return"].astype(np.float64),
+            optimal=np.where(partial, np.nan, columns["optimal_return"].astype(np.float64)),
             floor=columns["floor_return"].astype(np.float64),
         )
 

@@ -71,7 +71,7 @@ def draw(path: Path, title: str, caption: str, panels: Sequence[Panel]) -> None:
     shown = {name: handle for name, handle in handles.items() if not str(name).startswith("_")}
     figure.legend(
         list(shown.values()),
-        [textwrap.fill(str(name), LEGEND_CHARACTERS) for name in shown],
+        [_folded(str(name)) for name in shown],
         loc="outside right center",
         frameon=False,
         fontsize=9,
@@ -131,6 +131,11 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
     low, high = float(known.min()), float(known.max())
     margin = 0.15 * (high - low) or 1.0
     return (low - margin if low < 0 else 0.0), high + margin
+
+
+def _folded(label: str) -> str:
+    """In lines of a legend; a key=value is never torn."""
+    return textwrap.fill(label, LEGEND_CHARACTERS, break_long_words=False, break_on_hyphens=False)
 
 
 def _write_data(path: Path, panels: Sequence[Panel]) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self._lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR)
+        self._lock = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -95,9 +96,13 @@ class RunFolder:
         self.write_json("status.json", content | {"time": time.strftime("%Y-%m-%d %H:%M:%S")})
 
     def mark_latest(self) -> None:
-        """Point `runs/latest` here; of two runs that start at once, one wins and both work."""
-        RUNS.mkdir(exist_ok=True)
-        link(RUNS / LATEST, self.path)
+        """Point `runs/latest` here; of two runs that start at once, one wins and both work.
+
+        A run whose folder lies elsewhere goes without where the launch directory cannot be written.
+        """
+        with suppress(OSError):
+            RUNS.mkdir(exist_ok=True)
+            link(RUNS / LATEST, self.path)
 
     def close(self) -> None:
         os.close(self._lock)
@@ -121,9 +126,11 @@ def is_locked(path: Path) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; raises RunError naming the file when it is missing or broken."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(f"{path}: cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise RunError(f"{path}: expected a JSON object")
     return content
 
 

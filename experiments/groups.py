@@ -26,12 +26,16 @@ INCIDENTAL = (
     "log_every",
     "quiet",
     "choices.experiment",
+    "evaluation.num_lifetimes",
 )
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ by seed only; `differences` are the keys that set the group apart."""
+    """Runs that differ by seed only; `differences` are the keys that set the group apart.
+
+    The curves have the same windows, up to the step that all runs reached.
+    """
 
     label: str
     runs: Sequence[RunResult]
@@ -40,12 +44,8 @@ class Group:
 
     @property
     def step(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Ends of the windows that all runs of the group reached."""
-        return self.curves[0].step[: self.num_windows]
-
-    @property
-    def num_windows(self) -> int:
-        return min(len(curves.step) for curves in self.curves)
+        """Ends of the windows `[num_windows]`."""
+        return self.curves[0].step
 
     @property
     def num_indices(self) -> int:
@@ -54,11 +54,11 @@ class Group:
 
     def stack(self, name: str) -> Any:
         """A curve of every run: `[num_runs, num_windows]`."""
-        return np.stack([getattr(curves, name)[: self.num_windows] for curves in self.curves])
+        return np.stack([getattr(curves, name) for curves in self.curves])
 
     def stack_episode(self, index: int) -> Any:
         """Regret of the `index`-th episode of a task: `[num_runs, num_windows]`."""
-        return np.stack([curves.by_episode[index][: self.num_windows] for curves in self.curves])
+        return np.stack([curves.by_episode[index] for curves in self.curves])
 
     def final_regret(self, kind: str, last: float, index: int | None = None) -> Interval:
         """Regret (`normalised` or `raw`) at the end of the runs; of one episode index or of all."""
@@ -88,7 +88,9 @@ def group_runs(runs: Sequence[RunResult]) -> list[Group]:
     for key, group in members.items():
         differences = dict(zip(differing, key, strict=True))
         label = _label(differences) or _label_of_one(group[0])
-        groups.append(Group(label, group, [run.curves() for run in group], differences))
+        reached = min(run.last_step for run in group)
+        curves = [run.curves(reached) for run in group]
+        groups.append(Group(label, group, curves, differences))
     return groups
 
 

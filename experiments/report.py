@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -88,7 +88,7 @@ def draw_regret(result: RunResult) -> None:
     draw(
         result.path / "regret.png",
         f"{memory} on {stream}, seed {result.config.seed}",
-        f"One run (n = 1), {len(curves.step)} windows. {regret_scale(result.summary)}",
+        f"One run (n = 1), {len(curves.step)} windows. {regret_scale([result.summary])}",
         [
             Panel(
                 "Regret by episode within a task",
@@ -107,9 +107,9 @@ def draw_regret(result: RunResult) -> None:
     )
 
 
-def regret_scale(summary: Mapping[str, Any]) -> str:
-    """What 0 and 1 mean on the axis of normalised regret, with the kind of comparator."""
-    kinds = sorted(set(summary.get("comparators", {}).values()))
+def regret_scale(summaries: Iterable[Mapping[str, Any]]) -> str:
+    """What 0 and 1 mean on the axis of normalised regret, with the kinds of comparator."""
+    kinds = sorted({kind for s in summaries for kind in s.get("comparators", {}).values()})
     return (
         f"Normalised regret: 0 = optimal (comparator: {', '.join(kinds) or 'unknown'}), "
         "1 = uniform random policy."

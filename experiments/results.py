@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
 
@@ -53,9 +54,7 @@ class RunResult:
         """Raises RunError naming the folder when it is not a run."""
         if not (path / CONFIG_FILE).is_file():
             raise RunError(f"{path}: not a run folder (it has no {CONFIG_FILE})")
-        config = OmegaConf.load(path / CONFIG_FILE)
-        if not isinstance(config, DictConfig):
-            raise RunError(f"{path / CONFIG_FILE}: expected keys and values")
+        config = _read_config(path / CONFIG_FILE)
         status = str(read_json(path / "status.json").get("status"))
         if status == "running" and not is_locked(path):
             status = "killed"
@@ -104,10 +103,13 @@ class RunResult:
         end = max(first * self.last_step, self.steps_per_update)
         return self.episodes.where(self.episodes.step <= end)
 
-    def curves(self) -> Curves:
-        """Regret over windows of 2 % of the run, at least one update each."""
+    def curves(self, last_step: int | None = None) -> Curves:
+        """Regret over windows of 2 % of the steps up to `last_step` (None: the whole run), at least
+        one update each.
+        """
         episodes = self.episodes
-        edges = window_edges(self.last_step, NUM_WINDOWS, self.steps_per_update)
+        end = self.last_step if last_step is None else last_step
+        edges = window_edges(end, NUM_WINDOWS, self.steps_per_update)
         normalised, raw = regret_by_window(episodes, edges)
         widths = np.diff(edges) / int(self.config.num_lifetimes)
         by_episode = [
@@ -121,3 +123,13 @@ class RunResult:
             cumulative=cumulative_regret(normalised, widths),
             by_episode=np.array(by_episode).reshape(len(by_episode), len(edges) - 1),
         )
+
+
+def _read_config(path: Path) -> DictConfig:
+    try:
+        config = OmegaConf.load(path)
+    except (OSError, yaml.YAMLError) as error:
+        raise RunError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
+    if not isinstance(config, DictConfig):
+        raise RunError(f"{path}: expected keys and values")
+    return config

@@ -39,9 +39,10 @@ def find(where: str) -> Resumption:
     path = latest_run() if where == LATEST else Path(where)
     if path.is_file():
         folder = path.resolve().parent.parent
-        if not (folder / "config.yaml").is_file():
-            raise UsageError(f"resume={where}: expected a checkpoint inside a run folder")
         file = path.resolve()
+        if file.parent != folder / "checkpoints" or not (folder / "config.yaml").is_file():
+            raise UsageError(f"resume={where}: expected a checkpoint inside a run folder")
+        checkpoint.step_of(file)
         return Resumption(_shown(folder), file, checkpoint.load(file), [])
     if not path.is_dir():
         raise UsageError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from .errors import UsageError
 from .schema import check_against
@@ -21,6 +21,15 @@ class EvaluationSettings:
 
     num_lifetimes: int
     steps: int
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """The keys of `configs/agent/*.yaml`: the stack of memories an agent is built on."""
+
+    width: int
+    depth: int
+    mlp_ratio: float
 
 
 @dataclass(frozen=True)
@@ -52,12 +61,17 @@ class Settings:
         if missing:
             raise UsageError(f"{', '.join(sorted(missing))}: missing from the configuration")
         values = {str(name): config[name] for name in config if name in names}
-        nested = OmegaConf.to_container(values.pop("evaluation"))
-        if not isinstance(nested, dict):
+        nested = values.pop("evaluation")
+        if not isinstance(nested, DictConfig):
             raise UsageError(f"evaluation: expected keys num_lifetimes and steps, got {nested!r}")
-        evaluation = {str(name): value for name, value in nested.items()}
+        evaluation = {str(name): nested[name] for name in nested}
         check_against(EvaluationSettings, evaluation, "evaluation")
         check_against(cls, values, "")
+        agent = config.agent
+        check_against(AgentSettings, {str(name): agent[name] for name in agent}, "agent")
+        for name in ("width", "depth"):
+            if agent[name] < 1:
+                raise UsageError(f"agent.{name}: expected at least 1, got {agent[name]}")
         settings = cls(**values, evaluation=EvaluationSettings(**evaluation))
         settings._check_ranges()
         return settings

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import RunError
+
 Cell = float | int | str | bool | None
 Columns = dict[str, NDArray[Any]]
 
@@ -88,17 +90,23 @@ def last_rows(columns: Columns, key: Sequence[str]) -> Columns:
 
 
 def _read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Header and complete rows; a line without its end or with a wrong number of cells is torn."""
+    """Header and complete rows; a last line without its end or some of its cells is torn.
+
+    Raises RunError for a damaged line before it.
+    """
     if not path.exists():
         return [], []
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
     lines = list(csv.reader(io.StringIO(whole, newline="")))
     if not lines:
         return [], []
     header, rows = lines[0], lines[1:]
     if rows and len(rows[-1]) != len(header):
         rows.pop()
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise RunError(f"{path}: line {number} has {len(row)} of {len(header)} cells")
     return header, rows
 
 

@@ -6,13 +6,13 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from omegaconf import OmegaConf
 
 from . import launch
 from .build import Parts, build
-from .errors import EXIT_FAILURE, EXIT_OK
+from .errors import EXIT_FAILURE, EXIT_OK, RunError
 from .finish import finish
 from .folder import RunFolder
 from .progress import Display, choose_display
@@ -33,6 +33,8 @@ def train(words: Sequence[str]) -> int:
     try:
         with StopRequest() as stop:
             return _live(request, parts, _start(request, parts, folder, display), stop)
+    except OSError as error:
+        raise RunError(f"{folder.path}: cannot be written ({error})") from error
     finally:
         display.close()
         folder.close()
@@ -107,8 +109,9 @@ def _last_words(run: Run, finished: bool, stop: StopRequest) -> int:
 def _fail(run: Run, error: Exception) -> int:
     """Leave a failed run: the traceback in its log, two lines for the person."""
     message = f"{type(error).__name__}: {error}"
-    run.folder.set_status("failed", run.step, message)
-    run.recorder.log(traceback.format_exc())
+    with suppress(OSError):  # on a full disk the lines below are all that is left
+        run.recorder.log(traceback.format_exc())
+        run.folder.set_status("failed", run.step, message)
     print(f"sojourn: failed at step {run.step:,}: {message}", file=sys.stderr)
     print(f"sojourn: see {run.folder.log_file}; resume with: {_resume(run)}", file=sys.stderr)
     return EXIT_FAILURE

@@ -135,7 +135,7 @@ def test_every_kind_of_reward_becomes_a_float32(reward: Any) -> None:
     assert np.isnan(outcome.expected_reward[0]) and outcome.terminated.dtype == bool
 
 
-@pytest.mark.parametrize("reward", [np.nan, -np.inf, 1e300, np.array([1.0, 2.0])], ids=repr)
+@pytest.mark.parametrize("reward", [np.nan, -np.inf, 1e300, np.array([1.0, 2.0]), None], ids=repr)
 def test_a_reward_that_is_no_finite_number_stops(reward: Any) -> None:
     simulator = simulate(Stub(np.zeros(3), BOX, reward=0.0))
     simulator.step(np.array([0]))
@@ -144,9 +144,34 @@ def test_a_reward_that_is_no_finite_number_stops(reward: Any) -> None:
         simulator.step(np.array([0]))
 
 
-def test_a_failing_environment_is_named() -> None:
+def test_a_failing_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match=r"stub, row 0, step 1 .* set max_episode_steps"):
         simulate(Stub(np.zeros(3), BOX, reward="fail")).step(np.array([0]))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("boom")
+
+    monkeypatch.setattr(Stub, "reset", fail)
+    with pytest.raises(RuntimeError, match=r"stub, row 0: .* reset\(seed=0\) \(ValueError: boom"):
+        simulate(Stub(np.zeros(3), BOX))
+    monkeypatch.setattr(StubTask, "make_env", fail)
+    with pytest.raises(RuntimeError, match=r"stub, row 0: .* being made \(ValueError: boom"):
+        simulate(Stub(np.zeros(3), BOX))
+
+
+def test_an_observation_of_another_shape_is_named() -> None:
+    space = spaces.Dict(a=spaces.Discrete(3), b=BOX)
+    env = Stub({"a": 1, "b": np.zeros(3)}, space)
+    simulator = simulate(env)
+    for observation, problem in (
+        ({"a": 1, "b": np.zeros(4)}, r"observation\['b'\]: expected shape \(3,\), got \(4,\)"),
+        ({"b": np.zeros(3)}, r"observation\['a'\]: missing"),
+    ):
+        env.observation = observation
+        with pytest.raises(ValueError, match=f"stub, row 0, step 1 of the episode: {problem}"):
+            simulator.step(np.array([0]))
+    with pytest.raises(ValueError, match=r"step 0 .*: observation: expected .* got \(1,\)"):
+        simulate(Stub(np.zeros(1), BOX), Interface({"vector": Channel("vector", (3,))}, 2))
 
 
 def test_missions_become_tokens() -> None:

@@ -72,6 +72,7 @@ def test_a_kill_while_saving_leaves_the_last_good_file(
         checkpoint.save(tmp_path, 2, {}, keep=1)
     monkeypatch.undo()
     assert checkpoint.load_newest(tmp_path)[1]["step"] == 1
+    assert len(list(tmp_path.iterdir())) == 2, "the half-written file gives its room back"
 
 
 def test_another_format_is_refused_clearly(tmp_path: Path) -> None:

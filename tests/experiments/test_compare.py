@@ -77,6 +77,29 @@ def test_runs_that_differ_by_seed_only_are_one_group(runs: Path) -> None:
     curves = group.stack("normalised")
     assert curves.shape == (2, len(group.step))
     assert group.final_regret("normalised", 0.1).num_runs == 2
+    results[1].config.evaluation.num_lifetimes = 5
+    assert len(group_runs(results)) == 1, "an evaluation changes nothing of what was lived"
+
+
+def test_runs_of_different_lengths_share_the_windows_that_both_lived(runs: Path) -> None:
+    """Endless runs that were stopped at different steps may form a group."""
+    longer, shorter = (runs / name for name in ("delta-1", "delta-2"))
+    lines = (shorter / "metrics.csv").read_text().splitlines(keepends=True)
+    (shorter / "metrics.csv").write_text("".join(lines[: len(lines) // 2]))
+    (group,) = group_runs([RunResult.read(longer), RunResult.read(shorter)])
+    reached = group.runs[1].last_step
+    assert group.step[-1] == reached < group.runs[0].last_step
+    alone = [run.curves(reached).normalised for run in group.runs]
+    np.testing.assert_array_equal(group.stack("normalised"), alone)
+    np.testing.assert_array_equal(group.curves[0].step, group.curves[1].step)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "status.json", "episodes.csv"])
+def test_a_damaged_file_is_named(runs: Path, refuse: Refuse, name: str) -> None:
+    path = runs / "never" / name
+    path.write_text("{\n" if name != "episodes.csv" else path.read_text() + "x\ny\n")
+    line = refuse("compare", "runs/delta-1", "runs/never", code=1)
+    assert f"runs/never/{name}" in line
 
 
 def test_the_same_run_never_counts_twice(runs: Path, refuse: Refuse) -> None:
@@ -109,6 +132,8 @@ def test_an_unfinished_run_is_an_error_unless_it_is_included(
         ("lst=0.1", "did you mean last?"),
         ("last=some", "expected a fraction"),
         ("last=0", "expected a fraction"),
+        ("last=inf", "expected a fraction"),
+        ("last=nan", "expected a fraction"),
         ("unfinished=no", "expected refuse or include"),
     ],
 )

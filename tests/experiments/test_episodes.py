@@ -98,6 +98,14 @@ def test_without_a_reference_there_is_no_regret() -> None:
     assert np.isnan(Episodes.from_records([], 0).regret().raw)
 
 
+def test_what_a_segment_cut_short_has_no_regret() -> None:
+    cut = replace(RECORD, status="cut", total_return=0.0, num_steps=3)
+    whole = Episodes.from_records([RECORD, cut], 0)
+    assert len(whole) == 2 and whole.regret() == Episodes.from_records([RECORD], 0).regret()
+    by_rate = Episodes.from_records([replace(cut, unit="rate")], 0)
+    assert by_rate.regret().normalised == pytest.approx(1.25), "its reference shrank with it"
+
+
 def test_a_table_gives_back_finished_episodes_once(tmp_path: Path) -> None:
     table = Table(tmp_path / "episodes.csv")
     running = replace(RECORD, status="running", total_return=0.0)

@@ -32,6 +32,11 @@ MISTAKES = {
     "index of a list": (["stream.schedule.families.7.num_arms=2"], "has entries 0 to 0"),
     "key of hydra": (["hydra.ouput_subdir=x"], "folder=PATH"),
     "sweep": (["seed=1,2"], "one value at a time"),
+    "nothing for a width": (["agent.width=null"], "agent.width: expected a whole number, got None"),
+    "no memory at all": (["agent.depth=0"], "agent.depth: expected at least 1, got 0"),
+    "unknown reference": (["agent.width=${nope}"], "'nope' not found"),
+    "dashes": (["--seed=2"], "expected key=value without dashes"),
+    "value for a node": (["evaluation=3"], "evaluation: expected keys num_lifetimes and steps"),
     "not a key": (["seed"], "expected key=value"),
     "deletion": (["~seed"], "expected key=value"),
     "unquoted value": (["stream.x=a=b"], "quote special characters"),
@@ -55,6 +60,20 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
 def test_an_unknown_environment_is_refused_with_the_nearest_id(refuse: Refuse) -> None:
     line = refuse("train", "stream.schedule.families.0.id=MiniGrid-Emty-5x5-v0")
     assert "MiniGrid-Empty-5x5-v0" in line
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("id: 'no_such:Bar-v0'", "No module named 'no_such'"),
+        ("id: CartPole-v1, kwargs: {speed: 3}", "CartPole-v1 cannot be made with kwargs"),
+    ],
+)
+def test_an_environment_that_cannot_be_made_is_refused(
+    family: str, expected: str, refuse: Refuse
+) -> None:
+    node = f"{{_target_: sojourn.envs.GymnasiumFamily, {family}}}"
+    assert expected in refuse("train", *BANDIT, f"stream.schedule.families.0={node}")
 
 
 def test_an_unknown_verb_is_refused_with_the_nearest(refuse: Refuse) -> None:

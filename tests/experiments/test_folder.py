@@ -54,6 +54,9 @@ def test_status_is_whole_at_every_moment(workplace: Path) -> None:
     folder.close()
     with pytest.raises(RunError, match="cannot be read"):
         read_json(Path("run/none.json"))
+    Path("run/list.json").write_text("[]")
+    with pytest.raises(RunError, match="expected a JSON object"):
+        read_json(Path("run/list.json"))
 
 
 def test_latest_without_a_run_is_refused(workplace: Path) -> None:

@@ -4,7 +4,9 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from sojourn.experiments.errors import RunError
 from sojourn.experiments.tables import Table, last_rows, read_table, write_table
 
 
@@ -35,6 +37,17 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     table = write(path, range(2, 4))
     table.close()
     assert read_table(path)["step"].tolist() == [0, 1, 2, 3]
+
+
+def test_a_torn_letter_is_dropped_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("name\na\nä".encode()[:-1])
+    assert read_table(tmp_path / "t.csv")["name"].tolist() == ["a"]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3\n4,5\n")
+    with pytest.raises(RunError, match=r"t\.csv: line 3 has 1 of 2 cells"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_resuming_cuts_back_so_that_each_step_is_there_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator, ScalarEvent
 
 from sojourn.agents import MetaTrainer, Rollout
-from sojourn.experiments import checkpoint, report
+from sojourn.experiments import checkpoint, folder, report
 from sojourn.experiments.command import main
 from sojourn.experiments.recorder import Recorder
 from sojourn.experiments.tables import read_table
@@ -233,6 +233,39 @@ def test_a_failure_leaves_a_traceback_in_the_folder(
     err = capsys.readouterr().err
     assert "failed at step 0: FloatingPointError: non-finite gradient" in err
     assert "Traceback" not in err and "resume with: sojourn train resume=run" in err
+
+
+def test_a_full_disk_is_said_in_two_lines(
+    train: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    collect = Rollout.collect
+
+    def fill_the_disk(self: Rollout, num_steps: int) -> object:
+        monkeypatch.setattr(folder, "write_atomically", full)
+        monkeypatch.setattr(Recorder, "record", full)
+        return collect(self, num_steps)
+
+    monkeypatch.setattr(Rollout, "collect", fill_the_disk)
+    train("run", code=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and "No space left on device" in lines[0]
+
+
+def test_a_launch_directory_that_cannot_be_written_is_no_obstacle(
+    train: Train, workplace: Path
+) -> None:
+    (workplace / "runs").write_text("in the way")
+    assert status(train("elsewhere", "num_steps=32")) == "done"
+
+
+def test_a_checkpoint_of_another_name_is_refused(train: Train, refuse: Refuse) -> None:
+    run = train("run", "num_steps=32")
+    checkpoint.newest_first(run / "checkpoints")[0].rename(run / "checkpoints" / "best.pt")
+    line = refuse("train", "resume=run/checkpoints/best.pt", code=1)
+    assert "expected a checkpoint named step_<number>.pt" in line
 
 
 def test_debug_is_one_short_loop(train: Train) -> None:
