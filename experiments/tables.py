@@ -8,10 +8,10 @@ are empty cells.
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from .errors import RunError
 Cell = float | int | str | bool | None
 Columns = dict[str, NDArray[Any]]
 
+BLOCK_ROWS = 20_000  # rows held as text at a time: long runs have millions
+
 
 class Table:
     """Appends rows to a file whose columns grow: a row with a new column rewrites the header.
@@ -32,12 +34,9 @@ class Table:
 
     def __init__(self, path: Path, keep: int | None = None) -> None:
         self.path = path
-        header, rows = _read_lines(path)
-        kept = rows if keep is None else rows[:keep]
-        self.columns: list[str] = header
-        self.num_rows = len(kept)
-        if header:
-            _replace(path, header, kept)
+        rows = _read_rows(path)
+        self.columns: list[str] = next(rows, [])
+        self.num_rows = _replace(path, self.columns, islice(rows, keep)) if self.columns else 0
         self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 
@@ -53,10 +52,10 @@ class Table:
 
     def _widen(self, new: Sequence[str]) -> None:
         self._file.close()
-        _, rows = _read_lines(self.path)
+        rows = islice(_read_rows(self.path), 1, None)
         empty = [""] * len(new)
         self.columns = [*self.columns, *new]
-        _replace(self.path, self.columns, [[*row, *empty] for row in rows])
+        _replace(self.path, self.columns, ([*row, *empty] for row in rows))
         self._file = self.path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 
@@ -70,8 +69,13 @@ class Table:
 
 def read_table(path: Path) -> Columns:
     """Columns by name: float64 where every cell is a number or empty (NaN), else text."""
-    header, rows = _read_lines(path)
-    return {name: _column([row[i] for row in rows]) for i, name in enumerate(header)}
+    rows = _read_rows(path)
+    header = next(rows, [])
+    blocks: list[list[NDArray[Any]]] = [[] for _ in header]
+    while block := list(islice(rows, BLOCK_ROWS)):
+        for column, cells in zip(blocks, zip(*block, strict=True), strict=True):
+            column.append(_column(cells))
+    return {name: _join(path, i, blocks[i]) for i, name in enumerate(header)}
 
 
 def write_table(path: Path, columns: Mapping[str, Iterable[Cell]]) -> None:
@@ -89,43 +93,56 @@ def last_rows(columns: Columns, key: Sequence[str]) -> Columns:
     return {name: column[chosen] for name, column in columns.items()}
 
 
-def _read_lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Header and complete rows; a last line without its end or some of its cells is torn.
+def _read_rows(path: Path) -> Iterator[list[str]]:
+    """The header, if any, and every complete row, a row at a time.
 
-    Raises RunError for a damaged line before it.
+    A last line without its end or some of its cells is torn and dropped. Raises RunError for a
+    damaged line before it.
     """
     if not path.exists():
-        return [], []
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1].decode("utf-8", errors="replace")
-    lines = list(csv.reader(io.StringIO(whole, newline="")))
-    if not lines:
-        return [], []
-    header, rows = lines[0], lines[1:]
-    if rows and len(rows[-1]) != len(header):
-        rows.pop()
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise RunError(f"{path}: line {number} has {len(row)} of {len(header)} cells")
-    return header, rows
+        return
+    with path.open("rb") as file:
+        whole = (line.decode("utf-8", errors="replace") for line in file if line.endswith(b"\n"))
+        header: list[str] | None = None
+        damaged: str | None = None
+        for number, row in enumerate(csv.reader(whole), start=1):
+            if damaged is not None:
+                raise RunError(damaged)
+            header = row if header is None else header
+            if len(row) == len(header):
+                yield row
+            else:
+                damaged = f"{path}: line {number} has {len(row)} of {len(header)} cells"
 
 
-def _replace(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _join(path: Path, index: int, blocks: list[NDArray[Any]]) -> NDArray[Any]:
+    if len({block.dtype.kind for block in blocks}) > 1:  # text that looks like numbers for a while
+        return np.array([row[index] for row in islice(_read_rows(path), 1, None)])
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+def _replace(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Write a file and put it in the place of the old one; returns the number of rows."""
+    num_rows = 0
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows(rows)
+        for row in rows:
+            writer.writerow(row)
+            num_rows += 1
     os.replace(temporary, path)
+    return num_rows
 
 
 def _text(cell: Cell) -> str:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return ""
-    return repr(float(cell)) if isinstance(cell, float) else str(cell)
+    # One row is one line: a kill can then tear the last row only.
+    return repr(float(cell)) if isinstance(cell, float) else " ".join(str(cell).splitlines())
 
 
-def _column(cells: list[str]) -> NDArray[Any]:
+def _column(cells: Sequence[str]) -> NDArray[Any]:
     try:
         return np.array([float(cell) if cell else math.nan for cell in cells], dtype=np.float64)
     except ValueError:

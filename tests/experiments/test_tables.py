@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sojourn.experiments import tables
 from sojourn.experiments.errors import RunError
 from sojourn.experiments.tables import Table, last_rows, read_table, write_table
 
@@ -89,3 +90,17 @@ def test_later_rows_replace_earlier_ones() -> None:
 def test_whole_columns_are_written_at_once(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", {"x": [1, 2], "y": [0.5, math.nan]})
     assert (tmp_path / "t.csv").read_text() == "x,y\n1,0.5\n2,\n"
+
+
+def test_columns_do_not_depend_on_the_blocks_they_are_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.csv"
+    names = ["7", "8.50", "", "nine\nten", "11"]
+    write_table(path, {"number": [1, None, 3, 4.5, 5], "name": names, "none": [None] * 5})
+    whole = read_table(path)
+    assert whole["name"].tolist() == ["7", "8.50", "", "nine ten", "11"]
+    for rows in (1, 2, 3, 5):
+        monkeypatch.setattr(tables, "BLOCK_ROWS", rows)
+        blocks = read_table(path)
+        assert all(np.array_equal(blocks[n], whole[n], equal_nan=n != "name") for n in whole)
