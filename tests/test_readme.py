@@ -26,8 +26,22 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small trained run, as the examples find it."""
+    folder = tmp_path_factory.mktemp("workplace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(report, "draw_regret", lambda _: None)
+        assert main(["train", "experiment=quickstart", *TINY, "quiet=true"]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("code", blocks("python"))
-def test_python_runs_as_printed(code: str) -> None:
+def test_python_runs_as_printed(
+    code: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workplace)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
