@@ -16,6 +16,12 @@ from .statistics import BOOTSTRAP_FROM, Interval, interval
 from .tables import Cell, write_table
 from .tracker import MAX_EPISODES
 
+# Row -> where a run's summary has it: normalised, and as reward lost per episode.
+EVALUATED = {
+    "evaluation, normalised regret": ("all", "normalised"),
+    "evaluation, lost reward per episode": ("lost_return", "mean"),
+}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -55,7 +61,8 @@ def _regrets(groups: Sequence[Group], last: float) -> dict[str, list[Interval]]:
             name = f"{kind} regret, {'all episodes' if index is None else ordinal(index)}"
             found[name] = [group.final_regret(kind, last, index) for group in groups]
     if any(run.summary.get("evaluation") for group in groups for run in group.runs):
-        found["evaluation regret"] = [_evaluation_regret(group) for group in groups]
+        for name, path in EVALUATED.items():
+            found[name] = [_evaluated(group, *path) for group in groups]
     return found
 
 
@@ -82,9 +89,10 @@ def write_tables(folder: Path, table: Comparison, groups: Sequence[Group]) -> No
     write_table(folder / "comparison.csv", table.data)
 
 
-def _evaluation_regret(group: Group) -> Interval:
-    found = [(run.summary.get("evaluation") or {}).get("all", {}) for run in group.runs]
-    values = [part.get("normalised") for part in found]
+def _evaluated(group: Group, part: str, number: str) -> Interval:
+    """A number of the evaluations on fresh lifetimes; NaN in runs that have none."""
+    found = [(run.summary.get("evaluation") or {}).get(part, {}) for run in group.runs]
+    values = [numbers.get(number) for numbers in found]
     return interval([np.nan if value is None else float(value) for value in values])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from omegaconf import DictConfig, OmegaConf
 
 from .catalog import GROUPS
 from .episodes import Episodes
@@ -28,6 +29,7 @@ INCIDENTAL = (
     "choices.experiment",
     "evaluation.num_lifetimes",
 )
+SCHEDULES = tuple(f"sojourn.agents.{name}" for name in ("Constant", "Linear", "Horizon"))
 
 
 @dataclass(frozen=True)
@@ -107,22 +109,36 @@ def _check_seeds(runs: Sequence[RunResult]) -> None:
 
 def _settings(run: RunResult) -> dict[str, str]:
     """What defines a run's group, as text."""
+    values = flat(run.config)
+    for name in [name for name in values if name.endswith("._target_")]:
+        _fold_schedule(run.config, name.removesuffix("._target_"), values)
     return {
         name: str(value)
-        for name, value in flat(run.config).items()
+        for name, value in values.items()
         if name not in INCIDENTAL and name.rsplit(".", 1)[-1] != "seed"
     }
+
+
+def _fold_schedule(config: DictConfig, name: str, values: dict[str, Any]) -> None:
+    """Write a schedule of the trainer as one value, as a number in its place would be."""
+    node = OmegaConf.select(config, name)
+    if node["_target_"] not in SCHEDULES:
+        return
+    arguments = [f"{key}={values[f'{name}.{key}']}" for key in node if key != "_target_"]
+    values[name] = f"{node['_target_'].rsplit('.', 1)[-1]}({', '.join(arguments)})"
+    for key in node:
+        del values[f"{name}.{key}"]
 
 
 def _label(differences: Mapping[str, str]) -> str:
     """Names of differing choices, and the differing keys that such a choice does not explain."""
     chosen = [group for group in GROUPS if f"choices.{group}" in differences]
     parts = [differences[f"choices.{group}"] for group in chosen]
-    parts += [
-        f"{name}={value}"
-        for name, value in differences.items()
-        if name.split(".")[0] not in (*chosen, "choices")
-    ]
+    others = [name for name in differences if name.split(".")[0] not in (*chosen, "choices")]
+    ends = [name.rsplit(".", 1)[-1] for name in others]
+    for name, end in zip(others, ends, strict=True):
+        shown = end if ends.count(end) == 1 else name
+        parts.append(f"{shown}={differences[name]}")
     return ", ".join(parts)
 
 

@@ -70,6 +70,26 @@ def test_the_end_is_a_fraction_of_the_steps_or_a_number_of_episodes(runs: Path) 
     assert len(run.first_episodes(0.5)) + len(run.final_episodes(0.5)) == len(run.episodes)
 
 
+def test_schedules_are_compared_as_single_values(runs: Path) -> None:
+    results = [RunResult.read(runs / name) for name in ("delta-1", "delta-2")]
+    results[0].config.trainer.loss.entropy = 0.5
+    labels = [group.label for group in group_runs(results)]
+    assert labels == ["entropy=0.5", "entropy=Linear(start=0.01, end=0.001)"]
+
+
+def test_evaluations_are_compared(runs: Path) -> None:
+    for seed in (1, 2):
+        summary = runs / f"delta-{seed}" / "summary.json"
+        found = json.loads(summary.read_text())
+        found["evaluation"] = {"all": {"normalised": seed / 10}, "lost_return": {"mean": seed}}
+        summary.write_text(json.dumps(found))
+    assert main(["compare", "runs/*", "output=out"]) == 0
+    table = read_table(Path("out/comparison.csv"))
+    assert table["evaluation, normalised regret: mean"][0] == pytest.approx(0.15)
+    assert table["evaluation, lost reward per episode: mean"][0] == 1.5
+    assert np.isnan(table["evaluation, lost reward per episode: mean"][1]), "none is not zero"
+
+
 def test_runs_that_differ_by_seed_only_are_one_group(runs: Path) -> None:
     results = [RunResult.read(runs / name) for name in ("delta-1", "delta-2")]
     (group,) = group_runs(results)
