@@ -45,7 +45,7 @@ def _cumulative(groups: Sequence[Group]) -> Panel:
         origin = np.zeros((len(values), 1))
         curves.append(_curve(group, np.hstack([origin, values]), np.append(0, group.step)))
     return Panel(
-        "Cumulative regret of one lifetime",
+        "Cumulative regret, mean over parallel lives",
         STEPS,
         f"{REGRET} × steps",
         curves,

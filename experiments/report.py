@@ -97,7 +97,7 @@ def draw_regret(result: RunResult) -> None:
                 by_episode,
             ),
             Panel(
-                "Cumulative regret of one lifetime",
+                "Cumulative regret, mean over parallel lives",
                 "environment steps",
                 "normalised regret × steps",
                 [total],
