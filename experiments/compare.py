@@ -112,10 +112,10 @@ def _matches(pattern: str) -> list[Path]:
         inside = _runs_among(path.iterdir())
         if inside:
             return inside
-        raise RunError(f"{pattern}: not a run folder (it has no {CONFIG_FILE})")
+        raise UsageError(f"{pattern}: not a run folder (it has no {CONFIG_FILE})")
     inside = _runs_among(Path(name) for name in glob.glob(pattern))
     if not inside:
-        raise RunError(f"{pattern}: no run there")
+        raise UsageError(f"{pattern}: no run there; give run folders, a folder of runs or latest")
     return inside
 
 

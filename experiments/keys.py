@@ -88,12 +88,19 @@ def all_keys(config: DictConfig) -> list[str]:
 def _suggest(config: DictConfig, path: str, part: str, siblings: Any) -> str:
     """Nearest names: a known alias, the keys beside it, or (for a root key) any key."""
     everywhere = all_keys(config)
-    meant = [key for key in everywhere if key.rsplit(".", 1)[-1] == ALIASES.get(part, part)]
-    if meant:
-        return f"did you mean {min(meant, key=lambda key: key.count('.'))}?"
+
+    def named(name: str) -> str | None:
+        meant = [key for key in everywhere if key.rsplit(".", 1)[-1] == name]
+        return min(meant, key=lambda key: key.count("."), default=None)
+
     beside = [str(name) for name in siblings if name not in HYDRA_KEYS]
-    if path or nearest(part, beside):
+    beside = [name for name in beside if f"{path}.{name}" not in PROVIDED]
+    found = named(ALIASES.get(part, part))
+    if found is None and nearest(part, beside):
         return hint(part, beside)
-    leaves = {key.rsplit(".", 1)[-1]: key for key in reversed(everywhere)}
-    close = nearest(part, leaves)
-    return f"did you mean {leaves[close[0]]}?" if close else hint(part, beside)
+    for alias in nearest(part, ALIASES, count=1):
+        found = found or named(ALIASES[alias])
+    if found is None and not path:
+        leaves = {key.rsplit(".", 1)[-1]: key for key in reversed(everywhere)}
+        found = next((leaves[name] for name in nearest(part, leaves, count=1)), None)
+    return f"did you mean {found}?" if found else hint(part, beside)
