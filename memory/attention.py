@@ -47,13 +47,15 @@ class AttentionMemory(MemoryCore):
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width)
         check_choice("positions", positions, ("rotary", "none"))
-        if positions == "rotary" and key_width % 2:
-            raise ValueError(
-                f"key_width must be even for rotary positions, got {key_width}; use {key_width + 1}"
-            )
         self.positions = positions
         self.views = views(heads)
-        self.cache = cache(self.views.token_heads)
+        seen = self.views.token_heads
+        if positions == "rotary" and seen.key_width % 2:
+            raise ValueError(
+                f"key_width must be even for rotary positions, got {seen.key_width}; "
+                f"use {seen.key_width + 1}"
+            )
+        self.cache = cache(seen)
         self.grows = self.cache.grows
         self.readout = readout(heads)
         self.feature_sizes = [self.views.num_features, self.readout.num_features]
