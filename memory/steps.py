@@ -102,8 +102,9 @@ class ImplicitStep(Rule):
 class NormalisedStep(Rule):
     """A step normalised by the key's energy, with a learned, input-dependent ridge that forgets.
 
-    A token whose key is zero holds no pair: it neither writes nor forgets. The ridge starts at
-    half-lives log-spaced over the heads, for keys of unit length.
+    A token whose key is zero holds no pair: it neither writes nor forgets. Any other key that is
+    short beside the ridge forgets at the full write rate, so keys should be normalised. The ridge
+    starts at half-lives log-spaced over the heads, for keys of unit length.
     """
 
     def __init__(

@@ -63,6 +63,17 @@ def falcon1(core, state, q, k, v, x):
     return {"W": w, "key": k}, torch.einsum("hvk,hk->hv", w, q)
 
 
+def falcon1a(core, state, q, k, v, x):
+    """The inner-product objective: what the memory already says is not taken off."""
+    moved, _ = falcon1(core, state, q, k, v, x)
+    if "key" in state:
+        rate, ridge = linear_gates(core, x, ["write_rate.bias", "ridge_bias"])
+        step = torch.sigmoid(rate) / (state["key"].square().sum(-1) + softplus(ridge) + 1e-6)
+        said = torch.einsum("hvk,hk->hv", state["W"], state["key"])
+        moved["W"] = moved["W"] + torch.einsum("h,hv,hk->hvk", step, said, state["key"])
+    return moved, torch.einsum("hvk,hk->hv", moved["W"], q)
+
+
 def with_momentum(core, state, q, k, v, x):
     names = ["step.retention.bias", "step.write_rate.bias", "momentum.bias"]
     learned_gain = core.rule.gain.num_features > 0
@@ -79,8 +90,13 @@ def with_momentum(core, state, q, k, v, x):
 
 
 def delta_product(core, state, q, k, v, x):
-    (rates,) = linear_gates(core, x, ["write_rate.bias"])
+    names = ["write_rate.bias"]
     w = state["W"]
+    if core.rule.retention.num_features:
+        retention, rates = linear_gates(core, x, ["retention.bias", *names])
+        w = logsigmoid(-retention).exp()[:, None, None] * w
+    else:
+        (rates,) = linear_gates(core, x, names)
     for i in range(2):
         rows = slice(i * HEADS, (i + 1) * HEADS)
         rate, key, value = 2 * torch.sigmoid(rates[rows]), k[rows], v[rows]
@@ -126,9 +142,20 @@ def slow_memory(core, write, x, reset, mask):
     return core.readout(torch.stack(rows), for_readout)
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_memory_equals_its_papers_recurrence(tools, name):
-    core = randomised(tools, name)
+def piece(name: str) -> dict[str, object]:
+    return {"_target_": f"sojourn.memory.{name}", "_partial_": True}
+
+
+VARIANTS = [
+    *((name, write, {}) for name, write in WRITES.items()),
+    ("falcon1", falcon1a, {"objective": piece("DotProduct")}),
+    ("delta_product", delta_product, {"rule__retention": piece("RetentionGate")}),
+]
+
+
+@pytest.mark.parametrize(("name", "write", "changes"), VARIANTS)
+def test_memory_equals_its_papers_recurrence(tools, name, write, changes):
+    core = randomised(tools, name, **changes)
     x = torch.randn(BATCH, STEPS, WIDTH, dtype=torch.float64)
     reset, mask = torch.rand(BATCH, STEPS) < 0.15, torch.rand(BATCH, STEPS) < 0.8
     reset[0, 0] = reset[1, 4] = reset[1, 5] = True
@@ -136,7 +163,7 @@ def test_memory_equals_its_papers_recurrence(tools, name):
     results = []
     for y in (
         core(x, core.init_state(BATCH), reset, mask)[0],
-        slow_memory(core, WRITES[name], x, reset, mask),
+        slow_memory(core, write, x, reset, mask),
     ):
         results.append([y, *torch.autograd.grad(y.tanh().square().sum(), parameters)])
     for fast, slow in zip(*results, strict=True):
