@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -71,6 +72,8 @@ FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
 
 EXPANSIONS: dict[str, Expansion] = {
     "dpfp": Expansion(dpfp, lambda size: 2 * size),
+    "dpfp2": Expansion(partial(dpfp, num_shifts=2), lambda size: 4 * size),
+    "dpfp3": Expansion(partial(dpfp, num_shifts=3), lambda size: 6 * size),
     "taylor": Expansion(taylor, lambda size: 1 + size + size * (size + 1) // 2),
     "hedgehog": Expansion(hedgehog, lambda size: 2 * size),
 }

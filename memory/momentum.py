@@ -49,7 +49,7 @@ class ExactMomentum(Solver):
 
     gates = MomentumGates
 
-    def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 32) -> None:
+    def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 16) -> None:
         super().__init__(heads, objective)
         check_at_least("chunk_size", chunk_size, 1)
         self.chunk_size = chunk_size

@@ -59,10 +59,10 @@ class Views(TokenViews):
     """Projection, short convolution, feature map and normalisation: x to q, k, v.
 
     `conv_width` taps look back over `conv_width - 1` tokens (1: no convolution). `feature_map` acts
-    on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one; keys also know
-    dpfp, taylor and hedgehog, which make them longer. `key_norm` is `l2` (needed by delta rules:
-    longer keys make the write overshoot) or `none`. `positions`: `rotary` (counted in valid tokens
-    since the reset) or `none`.
+    on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one; the maps dpfp,
+    dpfp2, dpfp3, taylor and hedgehog make queries and keys longer. `key_norm` is `l2` (needed by
+    delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` (counted in
+    valid tokens since the reset) or `none`.
     """
 
     first_position: Tensor

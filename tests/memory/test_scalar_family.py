@@ -8,7 +8,15 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid, softplus
 
-from sojourn.memory import FastWeightMemory, Heads, NextValue, NormalisedStep, SelectiveStep, Tokens
+from sojourn.memory import (
+    FastWeightMemory,
+    FixedRetention,
+    Heads,
+    NextValue,
+    NormalisedStep,
+    SelectiveStep,
+    Tokens,
+)
 
 BATCH, STEPS, WIDTH, HEADS, KEY, VALUE = 3, 15, 6, 2, 4, 3
 SIZES = {"width": WIDTH, "key_width": KEY, "value_width": VALUE}
@@ -259,6 +267,14 @@ def test_degenerate_inputs_are_finite_in_float32(tools, name, kind):
     assert all(leaf.isfinite().all() for leaf in tools.flatten(state).values())
     gradients = torch.autograd.grad(y.square().sum(), [x, *core.parameters()])
     assert all(g.isfinite().all() for g in gradients)
+
+
+def test_fixed_retention_has_log_spaced_half_lives_and_nothing_to_learn():
+    gate = FixedRetention(Heads(width=8, num_heads=3, key_width=4, value_width=3), 20, 80)
+    log_retention = gate(torch.zeros(2, 5, 0))
+    assert log_retention.shape == (2, 5, 3) and not list(gate.parameters())
+    half_lives = torch.tensor([20.0, 40.0, 80.0])
+    torch.testing.assert_close((log_retention[1, 4] * half_lives).exp(), torch.full((3,), 0.5))
 
 
 def test_ridge_and_time_step_start_at_log_spaced_half_lives():
