@@ -1,4 +1,4 @@
-"""What published memories with scalar gates share with each other, and where they must stay sane."""
+"""Published memories with scalar gates: what they share, and where they must stay sane."""
 
 from __future__ import annotations
 
