@@ -19,6 +19,7 @@ from .core import MemoryCore as MemoryCore
 from .exact import ExactScalar as ExactScalar
 from .fast_weight import FastWeightMemory as FastWeightMemory
 from .gates import ConstantRate as ConstantRate
+from .gates import FixedRetention as FixedRetention
 from .gates import Gate as Gate
 from .gates import NoDecay as NoDecay
 from .gates import RetentionGate as RetentionGate
@@ -26,6 +27,8 @@ from .gates import WriteRate as WriteRate
 from .heads import Heads as Heads
 from .heads import Piece as Piece
 from .memoryless import Memoryless as Memoryless
+from .momentum import ExactMomentum as ExactMomentum
+from .next_value import NextValue as NextValue
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
@@ -34,11 +37,20 @@ from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
 from .rule import Gates as Gates
 from .rule import GradientStep as GradientStep
+from .rule import Rule as Rule
 from .solver import Solver as Solver
 from .stack import Stack as Stack
 from .state import state_bytes as state_bytes
 from .state import state_from_dict as state_from_dict
 from .state import state_to_dict as state_to_dict
 from .state import where_reset as where_reset
+from .steps import ImplicitStep as ImplicitStep
+from .steps import MomentumGates as MomentumGates
+from .steps import MomentumStep as MomentumStep
+from .steps import NormalisedStep as NormalisedStep
+from .steps import SelectiveStep as SelectiveStep
 from .views import Tokens as Tokens
+from .views import TokenViews as TokenViews
 from .views import Views as Views
+from .wrapped_solvers import Normalised as Normalised
+from .wrapped_solvers import Skip as Skip

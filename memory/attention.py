@@ -21,7 +21,8 @@ from .precision import full_precision, state_dtype
 from .readout import Readout
 from .rotary import rotate
 from .segments import count_valid
-from .views import Views
+from .state import expand_rows
+from .views import TokenViews, Views
 
 
 class AttentionMemory(MemoryCore):
@@ -38,7 +39,7 @@ class AttentionMemory(MemoryCore):
         num_heads: int = 2,
         key_width: int = 16,
         value_width: int = 16,
-        views: Callable[[Heads], Views] = Views,
+        views: Callable[[Heads], TokenViews] = Views,
         cache: Callable[[Heads], Cache] = GrowingCache,
         readout: Callable[[Heads], Readout] = Readout,
         positions: str = "rotary",
@@ -46,13 +47,15 @@ class AttentionMemory(MemoryCore):
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width)
         check_choice("positions", positions, ("rotary", "none"))
-        if positions == "rotary" and key_width % 2:
-            raise ValueError(
-                f"key_width must be even for rotary positions, got {key_width}; use {key_width + 1}"
-            )
         self.positions = positions
         self.views = views(heads)
-        self.cache = cache(heads)
+        seen = self.views.token_heads
+        if positions == "rotary" and seen.key_width % 2:
+            raise ValueError(
+                f"key_width must be even for rotary positions, got {seen.key_width}; "
+                f"use {seen.key_width + 1}"
+            )
+        self.cache = cache(seen)
         self.grows = self.cache.grows
         self.readout = readout(heads)
         self.feature_sizes = [self.views.num_features, self.readout.num_features]
@@ -71,7 +74,7 @@ class AttentionMemory(MemoryCore):
         emptied = self.cache.reset_rows(leaves, rows)
         emptied["position"] = leaves["position"].masked_fill(rows, 0)
         for name, initial in self.views.init_state(rows.shape[0]).items():
-            emptied[name] = torch.where(rows.view(-1, 1, 1), initial, leaves[name])
+            emptied[name] = torch.where(expand_rows(rows, initial), initial, leaves[name])
         return TensorDict(emptied, batch_size=state.batch_size)
 
     def advance(

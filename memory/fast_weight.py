@@ -22,16 +22,19 @@ from .heads import Heads, project_pieces
 from .objective import Objective, SquaredError
 from .precision import full_precision, state_dtype
 from .readout import Readout
-from .rule import GradientStep
+from .rule import GradientStep, Rule
+from .several_writes import SeveralWrites
 from .solver import Solver
-from .views import Views
+from .views import TokenViews, Views
 
 
 class FastWeightMemory(MemoryCore):
     """`num_heads` matrices of `value_width` x `key_width` fast weights, trained by the stream.
 
     The pieces are factories that take `Heads` (the solver also the objective), for example
-    `views=partial(Views, conv_width=1)`. `commit` is ignored: reads see the live weights.
+    `views=partial(Views, conv_width=1)`. A token makes `writes_per_token` writes, one after the
+    other. `commit` is ignored: reads see the live weights. Raises ValueError when the solver does
+    not take the gates that the rule makes.
     """
 
     def __init__(
@@ -40,24 +43,33 @@ class FastWeightMemory(MemoryCore):
         num_heads: int = 2,
         key_width: int = 16,
         value_width: int = 16,
-        views: Callable[[Heads], Views] = Views,
+        writes_per_token: int = 1,
+        views: Callable[[Heads], TokenViews] = Views,
         objective: Callable[[Heads], Objective] = SquaredError,
-        rule: Callable[[Heads], GradientStep] = GradientStep,
+        rule: Callable[[Heads], Rule] = GradientStep,
         solver: Callable[[Heads, Objective], Solver] = ExactScalar,
         readout: Callable[[Heads], Readout] = Readout,
     ) -> None:
         super().__init__(width)
-        heads = Heads(width, num_heads, key_width, value_width)
+        heads = Heads(width, num_heads, key_width, value_width, writes_per_token)
         self.views = views(heads)
         self.rule = rule(heads)
-        self.solver = solver(heads, objective(heads))
+        self.solver = solver(self.views.token_heads, objective(heads))
+        if self.rule.gates is not self.solver.gates:
+            raise ValueError(
+                f"solver {type(self.solver).__name__} takes {self.solver.gates.__name__}, but rule "
+                f"{type(self.rule).__name__} makes {self.rule.gates.__name__}; use a rule that "
+                f"makes {self.solver.gates.__name__}"
+            )
+        if writes_per_token > 1:
+            self.solver = SeveralWrites(self.solver)
         self.readout = readout(heads)
         pieces = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]
         self.projection = project_pieces(width, pieces)
 
     def init_state(self, batch: int) -> TensorDict:
-        """`weights` `[B, H, V, K]` and, with a convolution, `conv_window`."""
+        """The leaves of solver and views: `weights` `[B, H, V, K]`, `conv_window` and others."""
         leaves = self.views.init_state(batch) | self.solver.init_state(batch)
         return TensorDict(leaves, batch_size=[batch])
 
@@ -75,6 +87,7 @@ class FastWeightMemory(MemoryCore):
             for_views, for_rule, for_readout = features.split(self.feature_sizes, dim=-1)
             leaves = dict(state.items())
             tokens, views_state = self.views(for_views, leaves, reset, mask)
-            reads, solver_state = self.solver(tokens, self.rule(for_rule), leaves, reset, mask)
+            gates = self.rule(for_rule, tokens)
+            reads, solver_state = self.solver(tokens, gates, leaves, reset, mask)
         y: Tensor = self.readout(reads, for_readout)
         return y, TensorDict(views_state | solver_state, batch_size=state.batch_size)

@@ -33,6 +33,14 @@ class Gate(Piece, ABC):
         """The gate of every token and head, `[B, T, H]`."""
 
 
+def spread_half_lives(num_heads: int, shortest: float, longest: float) -> Tensor:
+    """`[H]` half-lives in tokens, log-spaced; a single one is the geometric mean of both ends."""
+    check_at_least("shortest half-life", shortest, 1e-3)
+    check_at_least("longest half-life", longest, shortest)
+    fractions = torch.linspace(0, 1, num_heads) if num_heads > 1 else torch.tensor([0.5])
+    return shortest * (longest / shortest) ** fractions
+
+
 class RetentionGate(Gate):
     """Log retention <= 0, learned and input-dependent; half-lives log-spaced over the heads.
 
@@ -41,13 +49,8 @@ class RetentionGate(Gate):
 
     def __init__(self, heads: Heads, shortest: float = 16.0, longest: float = 128.0) -> None:
         super().__init__(heads)
-        check_at_least("shortest half-life", shortest, 1e-3)
-        check_at_least("longest half-life", longest, shortest)
         self.num_features = heads.num_heads
-        fractions = (
-            torch.linspace(0, 1, heads.num_heads) if heads.num_heads > 1 else torch.tensor([0.5])
-        )
-        half_lives = shortest * (longest / shortest) ** fractions
+        half_lives = spread_half_lives(heads.num_heads, shortest, longest)
         self.bias = nn.Parameter(torch.log(torch.expm1(math.log(2) / half_lives)))
 
     def forward(self, features: Tensor) -> Tensor:
@@ -56,6 +59,20 @@ class RetentionGate(Gate):
     def half_lives(self) -> Tensor:
         """`[H]`: tokens after which half of a write is left, where the input says nothing."""
         return math.log(2) / functional.softplus(self.bias)
+
+
+class FixedRetention(Gate):
+    """The same log retention for every token, not learned; half-lives log-spaced over the heads."""
+
+    log_retention: Tensor
+
+    def __init__(self, heads: Heads, shortest: float = 16.0, longest: float = 128.0) -> None:
+        super().__init__(heads)
+        half_lives = spread_half_lives(heads.num_heads, shortest, longest)
+        self.register_buffer("log_retention", -math.log(2) / half_lives)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.log_retention.to(features.dtype).expand(*features.shape[:2], -1)
 
 
 class NoDecay(Gate):

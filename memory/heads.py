@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor, nn
@@ -12,16 +12,29 @@ from .checks import check_at_least
 
 @dataclass(frozen=True)
 class Heads:
-    """`num_heads` associative maps from keys of `key_width` to values of `value_width` numbers."""
+    """`num_heads` associative maps from keys of `key_width` to values of `value_width` numbers.
+
+    Every token writes `writes_per_token` pairs into each of them, one after the other.
+    """
 
     width: int
     num_heads: int
     key_width: int
     value_width: int
+    writes_per_token: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
             check_at_least(field.name, getattr(self, field.name), 1)
+
+    @property
+    def num_writes(self) -> int:
+        """Pairs a token writes into all heads; write w of head h is number w * num_heads + h."""
+        return self.writes_per_token * self.num_heads
+
+    def one_per_write(self) -> Heads:
+        """The sizes of a piece that has something of its own for every pair written."""
+        return replace(self, num_heads=self.num_writes, writes_per_token=1)
 
 
 class Piece(nn.Module):

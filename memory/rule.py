@@ -7,24 +7,39 @@ Source: the fast-weight view of linear attention, Schlag et al. 2021.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from .gates import Gate, RetentionGate, WriteRate
 from .heads import Heads, Piece
+from .views import Tokens
 
 
 class Gates(NamedTuple):
-    """Per token and head: the log retention (<= 0) and the write rate, both `[B, T, H]`."""
+    """The log retention (<= 0) of each token and head, and the write rate of each pair written.
+
+    `[B, T, H]` both; rates have `Heads.num_writes` entries when a token writes several pairs.
+    """
 
     log_retention: Tensor
     write_rate: Tensor
 
 
-class GradientStep(Piece):
+class Rule(Piece, ABC):
+    """How the fast weights move: from features and tokens to gates of the type `gates`."""
+
+    gates: type[tuple[Tensor, ...]] = Gates
+
+    @abstractmethod
+    def forward(self, features: Tensor, tokens: Tokens) -> Any:
+        """Gates of every token from `features` `[B, T, num_features]`."""
+
+
+class GradientStep(Rule):
     """One gradient step per token: `retention` scales the old weights, `write_rate` the step."""
 
     def __init__(
@@ -35,7 +50,7 @@ class GradientStep(Piece):
     ) -> None:
         super().__init__(heads)
         self.retention = retention(heads)
-        self.write_rate = write_rate(heads)
+        self.write_rate = write_rate(heads.one_per_write())
         self.sizes = [self.retention.num_features, self.write_rate.num_features]
         self.num_features = sum(self.sizes)
 
@@ -44,7 +59,6 @@ class GradientStep(Piece):
         self.retention.init_projection(retention)
         self.write_rate.init_projection(write_rate)
 
-    def forward(self, features: Tensor) -> Gates:
-        """Gates of every token from `features` `[B, T, num_features]`."""
+    def forward(self, features: Tensor, tokens: Tokens) -> Gates:
         retention, write_rate = torch.split(features, self.sizes, dim=-1)
         return Gates(self.retention(retention), self.write_rate(write_rate))

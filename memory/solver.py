@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor
 
@@ -14,7 +15,12 @@ from .views import Tokens
 
 
 class Solver(Piece, ABC):
-    """Owns the fast weights' learned initial value and moves them through the tokens of a call."""
+    """Owns the fast weights' learned initial value and moves them through the tokens of a call.
+
+    `gates` is the type of gates that it takes from the rule.
+    """
+
+    gates: type[tuple[Tensor, ...]] = Gates
 
     def __init__(self, heads: Heads, objective: Objective) -> None:
         super().__init__(heads)
@@ -28,7 +34,7 @@ class Solver(Piece, ABC):
     def forward(
         self,
         tokens: Tokens,
-        gates: Gates,
+        gates: Any,
         state: Mapping[str, Tensor],
         reset: Tensor | None,
         mask: Tensor | None,

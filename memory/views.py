@@ -1,13 +1,16 @@
 """What a memory sees of a token: a query, a key and a value per head.
 
-    q, k = norm(phi(conv(W_qk x))),   v = psi(conv(W_v x)),   q scaled by key_width^(-1/2)
+    q, k = R_t norm(phi(conv(W_qk x))),   v = psi(conv(W_v x)),   q scaled by key_width^(-1/2)
 
-Source: the projections of DeltaNet (Yang et al. 2024), with the feature map phi a choice.
+R_t is a rotation by position, or nothing. Source: the projections of DeltaNet (Yang et al. 2024),
+with the feature map phi a choice.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -15,25 +18,54 @@ from torch import Tensor
 
 from .checks import check_at_least, check_choice
 from .convolution import ShortConvolution
-from .features import FEATURE_MAPS, KEY_NORMS
+from .features import EXPANSIONS, FEATURE_MAPS, KEY_NORMS
 from .heads import Heads, Piece
+from .rotary import rotate
+from .segments import count_valid
 
 
 class Tokens(NamedTuple):
-    """Queries and keys `[B, T, H, K]`, values `[B, T, H, V]`."""
+    """Queries and keys `[B, T, H, K]`, values `[B, T, H, V]`.
+
+    With n writes per token, keys and values have n * H rows: `Heads.num_writes` gives their order.
+    """
 
     query: Tensor
     key: Tensor
     value: Tensor
 
 
-class Views(Piece):
+class TokenViews(Piece, ABC):
+    """What makes tokens; `token_heads` gives their sizes: keys may be longer than in `heads`."""
+
+    token_heads: Heads
+
+    @abstractmethod
+    def init_state(self, batch: int) -> dict[str, Tensor]:
+        """The leaves `[B, ...]` that the views carry from call to call."""
+
+    @abstractmethod
+    def forward(
+        self,
+        features: Tensor,
+        state: Mapping[str, Tensor],
+        reset: Tensor | None,
+        mask: Tensor | None,
+    ) -> tuple[Tokens, dict[str, Tensor]]:
+        """Tokens of `features` `[B, T, num_features]`, and the next values of the leaves."""
+
+
+class Views(TokenViews):
     """Projection, short convolution, feature map and normalisation: x to q, k, v.
 
     `conv_width` taps look back over `conv_width - 1` tokens (1: no convolution). `feature_map` acts
-    on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one. `key_norm` is
-    `l2` (needed by delta rules: longer keys make the write overshoot) or `none`.
+    on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one; the maps dpfp,
+    dpfp2, dpfp3, taylor and hedgehog make queries and keys longer. `key_norm` is `l2` (needed by
+    delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` (counted in
+    valid tokens since the reset) or `none`.
     """
+
+    first_position: Tensor
 
     def __init__(
         self,
@@ -42,26 +74,45 @@ class Views(Piece):
         feature_map: str = "silu",
         key_norm: str = "l2",
         value_map: str = "silu",
+        positions: str = "none",
     ) -> None:
         super().__init__(heads)
         check_at_least("conv_width", conv_width, 1)
-        check_choice("feature_map", feature_map, FEATURE_MAPS)
+        check_choice("feature_map", feature_map, [*FEATURE_MAPS, *EXPANSIONS])
         check_choice("value_map", value_map, FEATURE_MAPS)
         check_choice("key_norm", key_norm, KEY_NORMS)
-        self.num_key_features = 2 * heads.num_heads * heads.key_width
-        self.num_features = self.num_key_features + heads.num_heads * heads.value_width
+        check_choice("positions", positions, ("rotary", "none"))
+        self.num_key_features = (heads.num_heads + heads.num_writes) * heads.key_width
+        self.num_features = self.num_key_features + heads.num_writes * heads.value_width
         self.convolution = (
             ShortConvolution(self.num_features, conv_width) if conv_width > 1 else None
         )
-        self.feature_map = FEATURE_MAPS[feature_map]
+        if feature_map in EXPANSIONS:
+            self.feature_map, grown_width = EXPANSIONS[feature_map]
+            self.token_heads = replace(heads, key_width=grown_width(heads.key_width))
+        else:
+            self.feature_map, self.token_heads = FEATURE_MAPS[feature_map], heads
+        if positions == "rotary" and self.token_heads.key_width % 2:
+            raise ValueError(
+                f"keys must have even width for rotary positions, got "
+                f"{self.token_heads.key_width}; use {self.token_heads.key_width + 1}"
+            )
+        self.positions = positions
+        self.register_buffer("first_position", torch.zeros(1, dtype=torch.int64), persistent=False)
         self.value_map = FEATURE_MAPS[value_map]
         self.key_norm = KEY_NORMS[key_norm]
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
-        """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution."""
-        if self.convolution is None:
-            return {}
-        return {"conv_window": self.convolution.empty_window(batch)}
+        """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution.
+
+        With rotary positions also `position` `[B]` (int64).
+        """
+        leaves: dict[str, Tensor] = {}
+        if self.convolution is not None:
+            leaves["conv_window"] = self.convolution.empty_window(batch)
+        if self.positions == "rotary":
+            leaves["position"] = self.first_position.expand(batch)
+        return leaves
 
     def forward(
         self,
@@ -80,7 +131,11 @@ class Views(Piece):
         keys, values = torch.split(
             features, [self.num_key_features, self.num_features - self.num_key_features], dim=-1
         )
-        keys = torch.unflatten(keys, -1, (2, heads.num_heads, heads.key_width))
-        query, key = self.key_norm(self.feature_map(keys)).unbind(-3)
-        value = torch.unflatten(self.value_map(values), -1, (heads.num_heads, heads.value_width))
+        keys = torch.unflatten(keys, -1, (heads.num_heads + heads.num_writes, heads.key_width))
+        keys = self.key_norm(self.feature_map(keys))
+        if self.positions == "rotary":
+            counts = count_valid(state["position"], features.shape[1], reset, mask)
+            keys, next_state["position"] = rotate(keys, counts.before), counts.end
+        query, key = torch.split(keys, [heads.num_heads, heads.num_writes], dim=-2)
+        value = torch.unflatten(self.value_map(values), -1, (heads.num_writes, heads.value_width))
         return Tokens(query * heads.key_width**-0.5, key, value), next_state

@@ -23,6 +23,7 @@ SMALL = {
     "key_width": 4,
     "value_width": 3,
     "solver__chunk_size": 4,
+    "solver__solver__chunk_size": 4,
     "cache__window": 5,
     "hidden_width": 5,
 }

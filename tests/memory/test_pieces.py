@@ -121,8 +121,8 @@ def test_readout_is_blind_to_the_scale_of_what_is_read():
         (lambda: FastWeightMemory(8, num_heads=0), "num_heads must be at least 1, got 0; use 1"),
         (
             lambda: FastWeightMemory(8, views=partial(Views, feature_map="sliu")),
-            "feature_map must be one of identity, silu, relu, elu_plus_one, got 'sliu'; "
-            "did you mean 'silu'?",
+            "feature_map must be one of identity, silu, relu, elu_plus_one, dpfp, dpfp2, "
+            "dpfp3, taylor, hedgehog, got 'sliu'; did you mean 'silu'?",
         ),
         (lambda: Views(HEADS, key_norm="l1"), "key_norm must be one of none, l2, got 'l1'"),
         (lambda: Views(HEADS, conv_width=0), "conv_width must be at least 1, got 0; use 1"),

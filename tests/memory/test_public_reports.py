@@ -129,7 +129,7 @@ def test_heads_are_real_parameters_titans_pytorch_64(tools, name, num_heads):
             assert parameter.numel() == 0 or not torch.equal(parameter, old)
         fresh.load_state_dict(core.state_dict(), strict=True)
     biases = [p for n, p in core.named_parameters() if n.startswith("rule") and num_heads > 1]
-    assert all(len(bias.unique()) == num_heads for bias in biases)
+    assert all(len(bias.unique()) == bias.numel() >= num_heads for bias in biases)
 
 
 def test_rows_have_their_own_memory_titans_pytorch_6_55(tools, name):
