@@ -16,6 +16,9 @@ from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
 from .core import MemoryCore as MemoryCore
+from .estimator import Estimator as Estimator
+from .estimator import Softmax as Softmax
+from .estimator import TopK as TopK
 from .exact import ExactScalar as ExactScalar
 from .fast_weight import FastWeightMemory as FastWeightMemory
 from .gates import ConstantRate as ConstantRate
@@ -25,6 +28,9 @@ from .gates import RetentionGate as RetentionGate
 from .gates import WriteRate as WriteRate
 from .heads import Heads as Heads
 from .heads import Piece as Piece
+from .kernel import GaussianKernel as GaussianKernel
+from .kernel import KernelRidge as KernelRidge
+from .kernel import NadarayaWatson as NadarayaWatson
 from .memoryless import Memoryless as Memoryless
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
