@@ -8,7 +8,8 @@ Shapes, batch first everywhere:
     N   chunks of a call                             C   tokens of a chunk
 
 Every memory is a `MemoryCore`. `FastWeightMemory` and `AttentionMemory` are compositions of pieces;
-`GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other.
+`GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other, `Hybrid`
+puts two side by side.
 """
 
 from .attention import AttentionMemory as AttentionMemory
@@ -28,10 +29,12 @@ from .gates import RetentionGate as RetentionGate
 from .gates import WriteRate as WriteRate
 from .heads import Heads as Heads
 from .heads import Piece as Piece
+from .hybrid import Hybrid as Hybrid
 from .kernel import GaussianKernel as GaussianKernel
 from .kernel import KernelRidge as KernelRidge
 from .kernel import NadarayaWatson as NadarayaWatson
 from .memoryless import Memoryless as Memoryless
+from .mesa import Mesa as Mesa
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
@@ -46,5 +49,8 @@ from .state import state_bytes as state_bytes
 from .state import state_from_dict as state_from_dict
 from .state import state_to_dict as state_to_dict
 from .state import where_reset as where_reset
+from .systems import Cholesky as Cholesky
+from .systems import ConjugateGradient as ConjugateGradient
+from .systems import SystemSolver as SystemSolver
 from .views import Tokens as Tokens
 from .views import Views as Views
