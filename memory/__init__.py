@@ -54,3 +54,4 @@ from .systems import ConjugateGradient as ConjugateGradient
 from .systems import SystemSolver as SystemSolver
 from .views import Tokens as Tokens
 from .views import Views as Views
+from .windowed import ExactWindow as ExactWindow

@@ -8,6 +8,7 @@ Sources: Vaswani et al. 2017; Gupta et al. 2021 (top-k attention).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -24,6 +25,10 @@ class Estimator(Piece, ABC):
     @abstractmethod
     def forward(self, query: Tensor, entries: Entries) -> Tensor:
         """Reads `[B, T, H, V]` of queries `[B, T, H, K]`, scaled by `key_width^(-1/2)`."""
+
+    def unscale(self, query: Tensor) -> Tensor:
+        """The query before the factor `key_width^(-1/2)`, for estimators that measure distances."""
+        return query * math.sqrt(self.heads.key_width)
 
 
 class Softmax(Estimator):

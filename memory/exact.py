@@ -12,34 +12,19 @@ resets to a learned initial state and for masked tokens.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
-from .chunks import fold_chunks
+from .chunks import ChunkMaps, fold, run_chunks
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
 from .rule import Gates
 from .solver import Solver
 from .views import Tokens
-
-
-class ChunkMaps(NamedTuple):
-    """What N chunks do to a state: W_out = writes + W_in transition, O = reads + probes W_in^T."""
-
-    writes: Tensor
-    """`[B, H, N, V, K]`"""
-    transition: Tensor
-    """`[B, H, N, K, K]`"""
-    reads: Tensor
-    """`[B, H, N, C, V]`"""
-    probes: Tensor
-    """`[B, H, N, C, K]`"""
 
 
 class ExactScalar(Solver):
@@ -106,20 +91,11 @@ class ExactScalar(Solver):
         steps = tokens.query.shape[1]
         if mask is not None:
             gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
-        num_chunks = math.ceil(steps / self.chunk_size)
-        tokens = Tokens(*(fold_chunks(view, num_chunks) for view in tokens))
-        gates = Gates(*(fold_chunks(gate, num_chunks) for gate in gates))
-        reset = None if reset is None else fold_chunks(reset.unsqueeze(-1), num_chunks)
-
+        tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
+        gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
+        reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
         maps = self._chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
-        met = []
-        for writes, transition in zip(
-            maps.writes.unbind(2), maps.transition.unbind(2), strict=True
-        ):
-            met.append(weights)
-            weights = writes + weights @ transition
-        reads = maps.reads + maps.probes @ torch.stack(met, dim=2).mT
-        return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), weights
+        return run_chunks(maps, weights, steps)
 
     def _chunk_maps(self, tokens: Tokens, gates: Gates, decay: ChunkDecay) -> ChunkMaps:
         query, key, value = tokens

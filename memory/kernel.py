@@ -59,7 +59,7 @@ class NadarayaWatson(Estimator):
         self.kernel = GaussianKernel(heads, bandwidth)
 
     def forward(self, query: Tensor, entries: Entries) -> Tensor:
-        query = unscale(query).transpose(1, 2)
+        query = self.unscale(query).transpose(1, 2)
         scores = self.kernel(query, entries.keys.transpose(1, 2))
         return weighted_mean(scores, entries.visible.unsqueeze(1), entries.values)
 
@@ -84,7 +84,7 @@ class KernelRidge(Estimator):
 
     def forward(self, query: Tensor, entries: Entries) -> Tensor:
         keys, values, seen = seen_by_each(entries)
-        at_query = self.kernel(unscale(query).transpose(1, 2).unsqueeze(3), keys).exp()
+        at_query = self.kernel(self.unscale(query).transpose(1, 2).unsqueeze(3), keys).exp()
         at_query = at_query * seen.unsqueeze(-2)
 
         pairs = seen.unsqueeze(-1) & seen.unsqueeze(-2)
@@ -93,11 +93,6 @@ class KernelRidge(Estimator):
         factor = torch.linalg.cholesky_ex(kernel_matrix + torch.diag_embed(ridge)).L
         weights = torch.cholesky_solve(at_query.mT, factor)
         return (weights.mT @ values).squeeze(3).transpose(1, 2)
-
-
-def unscale(query: Tensor) -> Tensor:
-    """The query before the factor `key_width^(-1/2)` of dot-product attention."""
-    return query * math.sqrt(query.shape[-1])
 
 
 def seen_by_each(entries: Entries) -> tuple[Tensor, Tensor, Tensor]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .checks import check_at_least
-from .chunks import fold_chunks
+from .chunks import fold
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
@@ -90,12 +90,10 @@ class Mesa(Solver):
         steps = tokens.query.shape[1]
         if mask is not None:
             gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
-        num_chunks = math.ceil(steps / self.chunk_size)
-        query, key, value = (fold_chunks(view, num_chunks) for view in tokens)
-        gates = Gates(*(fold_chunks(gate, num_chunks) for gate in gates))
-        left = _what_is_left(
-            gates, None if reset is None else fold_chunks(reset[..., None], num_chunks)
-        )
+        query, key, value = (fold(view, self.chunk_size) for view in tokens)
+        gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
+        reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
+        left = _what_is_left(gates, reset)
 
         strength = left.writes * gates.write_rate.unsqueeze(-2)
         moments = torch.cat([state["value_moments"], state["key_moments"]], dim=-2)

@@ -24,6 +24,7 @@ SMALL = {
     "value_width": 3,
     "solver__chunk_size": 4,
     "cache__window": 5,
+    "solver__window": 3,
     "estimator__count": 2,
     "hidden_width": 5,
     "long_term__num_heads": 2,
