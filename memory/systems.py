@@ -53,7 +53,7 @@ class SystemSolver(ABC):
 
 
 class Cholesky(SystemSolver):
-    """Forms and factorises every system: exact; C K^2 numbers per chunk, K^3 / 3 flops a token."""
+    """Forms and factorises every system: exact; K^2 numbers and K^3 / 3 flops per token."""
 
     def __call__(self, systems: Systems, right: Tensor) -> Tensor:
         factor = torch.linalg.cholesky_ex(systems.matrices()).L
