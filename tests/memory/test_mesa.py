@@ -20,6 +20,7 @@ from sojourn.memory import (
     SquaredError,
     Tokens,
 )
+from sojourn.memory.mesa import FORGETTING, SMALLEST_RIDGE
 
 BATCH, HEADS, KEY, VALUE = 3, 2, 5, 4
 METHODS = {
@@ -55,6 +56,11 @@ def make_state(dtype=torch.float64) -> dict[str, Tensor]:
     return {"value_moments": values, "key_moments": rows @ rows.mT}
 
 
+def decayed(gates: Gates) -> Gates:
+    """The gates with the forgetting that no gate can switch off."""
+    return gates._replace(log_retention=gates.log_retention - FORGETTING)
+
+
 def recurrence(solver, tokens, gates, state, reset=None, mask=None):
     """G_t, V_t and o_t = V_t (G_t + Lambda)^{-1} q_t, written as they are defined."""
     steps = gates.write_rate.shape[1]
@@ -67,7 +73,7 @@ def recurrence(solver, tokens, gates, state, reset=None, mask=None):
                 if reset is not None and reset[b, t]:
                     values, keys = solver.initial_values[h], torch.zeros_like(keys)
                 if mask is None or mask[b, t]:
-                    a, rate = gates.log_retention[b, t, h].exp(), gates.write_rate[b, t, h]
+                    a, rate = decayed(gates).log_retention[b, t, h].exp(), gates.write_rate[b, t, h]
                     values = a * values + rate * torch.outer(v, k)
                     keys = a * keys + rate * torch.outer(k, k)
                 system = keys + torch.diag(solver.ridges()[h])
@@ -135,7 +141,8 @@ def test_reads_are_ridge_regression_of_the_decayed_past():
     solver = make_solver(Cholesky)
     torch.nn.init.zeros_(solver.initial_values)
     reads, _ = solver(tokens, gates, solver.init_state(BATCH), None, None)
-    after = gates.log_retention.flip(1).cumsum(1).flip(1) - gates.log_retention
+    own = decayed(gates).log_retention
+    after = own.flip(1).cumsum(1).flip(1) - own
     strength = (gates.write_rate * after.exp()).sqrt()
     for b in range(BATCH):
         for h in range(HEADS):
@@ -162,7 +169,7 @@ def test_a_huge_ridge_is_gated_linear_attention():
     torch.nn.init.zeros_(solver.initial_values)
     reset, mask = make_flags("reset and mask", 15)
     reads, _ = solver(tokens, gates, solver.init_state(BATCH), reset, mask)
-    truth, _ = hebbian(tokens, gates, hebbian.init_state(BATCH), reset, mask)
+    truth, _ = hebbian(tokens, decayed(gates), hebbian.init_state(BATCH), reset, mask)
     torch.testing.assert_close(reads * ridge, truth, rtol=1e-6, atol=1e-6)
 
 
@@ -205,6 +212,16 @@ def test_degenerate_tokens_are_finite_in_float32(method, zeroed):
     sources = [*tokens, *solver.parameters()]
     for gradient in torch.autograd.grad(reads.square().sum(), sources):
         assert gradient.isfinite().all()
+
+
+def test_a_long_life_of_equal_keys_stays_definite_in_float32():
+    steps = 10_000
+    tokens = Tokens(*(view.expand(-1, steps, -1, -1) for view in make_tokens(1, torch.float32)))
+    gates = Gates(torch.zeros(BATCH, steps, HEADS), torch.ones(BATCH, steps, HEADS))
+    solver = make_solver(Cholesky, chunk_size=1, dtype=torch.float32)
+    with torch.no_grad():
+        _, state = solver(tokens, gates, solver.init_state(BATCH), None, None)
+    assert torch.linalg.eigvalsh(state["key_moments"].double()).min() > -SMALLEST_RIDGE / 4
 
 
 def test_recall_beats_the_delta_rule():
