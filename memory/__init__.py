@@ -8,7 +8,8 @@ Shapes, batch first everywhere:
     N   chunks of a call                             C   tokens of a chunk
 
 Every memory is a `MemoryCore`. `FastWeightMemory` and `AttentionMemory` are compositions of pieces;
-`GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other.
+`GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other, `Hybrid`
+puts two side by side.
 """
 
 from .attention import AttentionMemory as AttentionMemory
@@ -16,6 +17,9 @@ from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
 from .core import MemoryCore as MemoryCore
+from .estimator import Estimator as Estimator
+from .estimator import Softmax as Softmax
+from .estimator import TopK as TopK
 from .exact import ExactScalar as ExactScalar
 from .fast_weight import FastWeightMemory as FastWeightMemory
 from .gates import ConstantRate as ConstantRate
@@ -26,7 +30,12 @@ from .gates import RetentionGate as RetentionGate
 from .gates import WriteRate as WriteRate
 from .heads import Heads as Heads
 from .heads import Piece as Piece
+from .hybrid import Hybrid as Hybrid
+from .kernel import GaussianKernel as GaussianKernel
+from .kernel import KernelRidge as KernelRidge
+from .kernel import NadarayaWatson as NadarayaWatson
 from .memoryless import Memoryless as Memoryless
+from .mesa import Mesa as Mesa
 from .momentum import ExactMomentum as ExactMomentum
 from .next_value import NextValue as NextValue
 from .objective import DotProduct as DotProduct
@@ -49,8 +58,12 @@ from .steps import MomentumGates as MomentumGates
 from .steps import MomentumStep as MomentumStep
 from .steps import NormalisedStep as NormalisedStep
 from .steps import SelectiveStep as SelectiveStep
+from .systems import Cholesky as Cholesky
+from .systems import ConjugateGradient as ConjugateGradient
+from .systems import SystemSolver as SystemSolver
 from .views import Tokens as Tokens
 from .views import TokenViews as TokenViews
 from .views import Views as Views
+from .windowed import ExactWindow as ExactWindow
 from .wrapped_solvers import Normalised as Normalised
 from .wrapped_solvers import Skip as Skip

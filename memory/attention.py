@@ -1,6 +1,6 @@
-"""Softmax attention over a cache of keys and values.
+"""Attention over a cache of keys and values: a regression from keys to values, read at the query.
 
-    o_t = sum_j softmax_j(q_t . k_j / sqrt(K)) v_j   over the visible tokens j
+    o_t = m(q_t; {(k_j, v_j)})   over the visible tokens j,   m an estimator, by default softmax
 
 Source: Vaswani et al. 2017. Plain matmuls, so that it can be differentiated twice.
 """
@@ -13,9 +13,10 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from .cache import Cache, Entries, GrowingCache
+from .cache import Cache, GrowingCache
 from .checks import check_choice
 from .core import MemoryCore
+from .estimator import Estimator, Softmax
 from .heads import Heads, project_pieces
 from .precision import full_precision, state_dtype
 from .readout import Readout
@@ -26,8 +27,9 @@ from .views import TokenViews, Views
 
 
 class AttentionMemory(MemoryCore):
-    """Softmax attention whose state is a `cache`: `GrowingCache` or `SlidingWindow`.
+    """Attention whose state is a `cache`: `GrowingCache` or `SlidingWindow`.
 
+    `estimator` reads from what is visible: `Softmax`, `TopK`, `NadarayaWatson` or `KernelRidge`.
     `positions`: `rotary` (counted in valid tokens since the reset) or `none`. A token that sees
     nothing reads zero. Time and memory of one call are quadratic in its number of tokens. `commit`
     is ignored.
@@ -41,6 +43,7 @@ class AttentionMemory(MemoryCore):
         value_width: int = 16,
         views: Callable[[Heads], TokenViews] = Views,
         cache: Callable[[Heads], Cache] = GrowingCache,
+        estimator: Callable[[Heads], Estimator] = Softmax,
         readout: Callable[[Heads], Readout] = Readout,
         positions: str = "rotary",
     ) -> None:
@@ -57,6 +60,7 @@ class AttentionMemory(MemoryCore):
             )
         self.cache = cache(seen)
         self.grows = self.cache.grows
+        self.estimator = estimator(heads)
         self.readout = readout(heads)
         self.feature_sizes = [self.views.num_features, self.readout.num_features]
         self.projection = project_pieces(width, [self.views, self.readout])
@@ -97,16 +101,7 @@ class AttentionMemory(MemoryCore):
                     query=rotate(tokens.query, before), key=rotate(tokens.key, before)
                 )
             entries, cache_state = self.cache(tokens, leaves, after, reset, mask)
-            reads = attend(tokens.query, entries)
+            reads = self.estimator(tokens.query, entries)
         y: Tensor = self.readout(reads, for_readout)
         next_leaves |= cache_state | {"position": after}
         return y, TensorDict(next_leaves, batch_size=state.batch_size)
-
-
-def attend(query: Tensor, entries: Entries) -> Tensor:
-    """Reads `[B, T, H, V]` of scaled queries `[B, T, H, K]`; zero where nothing is visible."""
-    scores = torch.einsum("bthk,bnhk->bhtn", query, entries.keys)
-    visible = entries.visible.unsqueeze(1)
-    # A finite filler: a row of -inf would turn into NaN.
-    weights = scores.masked_fill(~visible, -1e30).softmax(-1).masked_fill(~visible, 0.0)
-    return torch.einsum("bhtn,bnhv->bthv", weights, entries.values)

@@ -21,11 +21,15 @@ from .window import extend_window, slide_window
 
 
 class Entries(NamedTuple):
-    """Keys `[B, n, H, K]`, values `[B, n, H, V]`, and which of them each token sees `[B, T, n]`."""
+    """Keys `[B, n, H, K]`, values `[B, n, H, V]`, and which of them each token sees `[B, T, n]`.
+
+    `most` <= n: no token sees more of them than that.
+    """
 
     keys: Tensor
     values: Tensor
     visible: Tensor
+    most: int
 
 
 class Cache(Piece, ABC):
@@ -93,7 +97,7 @@ class GrowingCache(Cache):
             next_state = {"keys": keys, "values": values, "valid": visible[:, -1].clone()}
         else:
             next_state = _keep_valid(keys, values, visible[:, -1])
-        return Entries(keys, values, visible), next_state
+        return Entries(keys, values, visible, keys.shape[1]), next_state
 
 
 class SlidingWindow(Cache):
@@ -150,6 +154,7 @@ class SlidingWindow(Cache):
             torch.cat([state["keys"], tokens.key], dim=1),
             torch.cat([state["values"], tokens.value], dim=1),
             torch.cat([old, new], dim=2),
+            self.window,
         )
         return entries, next_state
 

@@ -25,7 +25,17 @@ SMALL = {
     "solver__chunk_size": 4,
     "solver__solver__chunk_size": 4,
     "cache__window": 5,
+    "solver__window": 3,
+    "estimator__count": 2,
     "hidden_width": 5,
+    "long_term__num_heads": 2,
+    "long_term__key_width": 4,
+    "long_term__value_width": 3,
+    "long_term__solver__chunk_size": 4,
+    "short_term__num_heads": 2,
+    "short_term__key_width": 4,
+    "short_term__value_width": 3,
+    "short_term__cache__window": 5,
 }
 WIDTH = 6
 
@@ -76,6 +86,11 @@ def mixed_stack() -> MemoryCore:
     return Stack([small(name) for name in ("gated_delta_net", "softmax_attention", "lstm")])
 
 
+def mesa_by_conjugate_gradient() -> MemoryCore:
+    changes = {"solver__method___target_": "sojourn.memory.ConjugateGradient"}
+    return build("mesa_net", **SMALL, **changes)
+
+
 CASES = [
     *(Case(name, lambda name=name: small(name)) for name in NAMES),
     *(
@@ -83,6 +98,7 @@ CASES = [
         for name in NAMES
     ),
     Case("mixed_stack", mixed_stack),
+    Case("mesa_net_by_conjugate_gradient", mesa_by_conjugate_gradient),
 ]
 
 

@@ -1,0 +1,131 @@
+"""Linear systems of second-order memories, one per token, all tokens of a chunk at once.
+
+    (G_t + Lambda) x_t = q_t,   G_t = carried_t G_in + sum_{j<=t} strength[t,j] k_j k_j^T
+
+Sources: von Oswald et al. 2025 (MesaNet: conjugate gradients without forming G_t); Hestenes &
+Stiefel 1952.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .checks import check_at_least
+
+
+class Systems(NamedTuple):
+    """Symmetric positive definite systems, in the shapes of N chunks of C tokens."""
+
+    met: Tensor
+    """G_in `[B, H, N, K, K]`"""
+    carried: Tensor
+    """`[B, H, N, C]`"""
+    strength: Tensor
+    """`[B, H, N, C, C]`, zero for j > t"""
+    key: Tensor
+    """`[B, H, N, C, K]`"""
+    ridge: Tensor
+    """The diagonal of Lambda, `[H, 1, 1, K]`"""
+
+    def apply(self, x: Tensor) -> Tensor:
+        """(G_t + Lambda) x_t for `x` `[B, H, N, C, K]`, in two products for all tokens."""
+        written = (self.strength * (x @ self.key.mT)) @ self.key
+        return self.carried.unsqueeze(-1) * (x @ self.met) + written + self.ridge * x
+
+    def matrices(self) -> Tensor:
+        """G_t + Lambda `[B, H, N, C, K, K]`."""
+        outer = (self.key.unsqueeze(-1) * self.key.unsqueeze(-2)).flatten(-2)
+        written = torch.unflatten(self.strength @ outer, -1, self.met.shape[-2:])
+        carried = self.carried[..., None, None] * self.met.unsqueeze(-3)
+        return written + carried + torch.diag_embed(self.ridge)
+
+
+class SystemSolver(ABC):
+    """Solves the systems of all tokens for one right-hand side each."""
+
+    @abstractmethod
+    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+        """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
+
+
+class Cholesky(SystemSolver):
+    """Forms and factorises every system: exact; K^2 numbers and K^3 / 3 flops per token."""
+
+    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+        factor = torch.linalg.cholesky_ex(systems.matrices()).L
+        return torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
+
+
+class ConjugateGradient(SystemSolver):
+    """`num_iterations` of conjugate gradients from zero: never forms a system.
+
+    Exact up to rounding from about K iterations on. The gradient is that of the exact solution,
+    found by as many iterations again: differentiating the iteration itself is wrong wherever it
+    converges early, as it does for every token soon after a reset. Single tokens and chunks agree
+    even when truncated.
+    """
+
+    def __init__(self, num_iterations: int = 16) -> None:
+        check_at_least("num_iterations", num_iterations, 1)
+        self.num_iterations = num_iterations
+
+    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+        return _solve(self.num_iterations, right, *systems)
+
+
+class _ImplicitSolve(torch.autograd.Function):
+    """x = A^{-1} q with dq = A^{-1} dx and dA = -dq x^T, differentiable again."""
+
+    @staticmethod
+    def forward(ctx: Any, num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
+        x = conjugate_gradient(Systems(*system), right, num_iterations)
+        ctx.num_iterations = num_iterations
+        ctx.save_for_backward(x, *system)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, *system = ctx.saved_tensors
+        y = _solve(ctx.num_iterations, gradients[0], *system)
+        met, carried, strength, key, _ = system
+        x_scores, y_scores = x @ key.mT, y @ key.mT
+        for_key = (strength * x_scores).mT @ y + (strength * y_scores).mT @ x
+        return (
+            None,
+            y,
+            -(carried.unsqueeze(-1) * x).mT @ y,
+            -(y * (x @ met)).sum(-1),
+            -x_scores * y_scores,
+            -for_key,
+            -(x * y).sum((0, 2, 3)).unsqueeze(1).unsqueeze(1),
+        )
+
+
+def _solve(num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
+    x: Tensor = _ImplicitSolve.apply(num_iterations, right, *system)  # type: ignore[no-untyped-call]
+    return x
+
+
+def conjugate_gradient(systems: Systems, right: Tensor, num_iterations: int) -> Tensor:
+    """The iterate x_t `[B, H, N, C, K]` after `num_iterations`; a solved system stands still."""
+    x = torch.zeros_like(right)
+    residual = direction = right
+    size = residual.square().sum(-1, keepdim=True)
+    limits = torch.finfo(right.dtype)
+    vanished = size * limits.eps**2 + limits.tiny
+    for _ in range(num_iterations):
+        active = size > vanished
+        applied = systems.apply(direction)
+        curvature = (direction * applied).sum(-1, keepdim=True)
+        step = torch.where(active, size, 0.0) / torch.where(active, curvature, 1.0)
+        x = x + step * direction
+        residual = residual - step * applied
+        next_size = residual.square().sum(-1, keepdim=True)
+        turn = torch.where(active, next_size, 0.0) / torch.where(active, size, 1.0)
+        direction = residual + turn * direction
+        size = next_size
+    return x
