@@ -11,12 +11,17 @@ Every memory is a `MemoryCore`. `FastWeightMemory` and `AttentionMemory` are com
 `GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other.
 """
 
+from .anchored import AnchoredGradient as AnchoredGradient
 from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
 from .core import MemoryCore as MemoryCore
 from .exact import ExactScalar as ExactScalar
+from .fast_net import FastNet as FastNet
+from .fast_net import LinearNet as LinearNet
+from .fast_net import SwiGLUNet as SwiGLUNet
+from .fast_net import TwoLayerNet as TwoLayerNet
 from .fast_weight import FastWeightMemory as FastWeightMemory
 from .gates import ConstantRate as ConstantRate
 from .gates import Gate as Gate
@@ -26,12 +31,20 @@ from .gates import WriteRate as WriteRate
 from .heads import Heads as Heads
 from .heads import Piece as Piece
 from .memoryless import Memoryless as Memoryless
+from .mixing import Decay as Decay
+from .mixing import Mixing as Mixing
+from .mixing import MomentumDecay as MomentumDecay
+from .mixing import RunningMean as RunningMean
+from .momentum_step import MomentumGates as MomentumGates
+from .momentum_step import MomentumStep as MomentumStep
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
+from .robust import HuberError as HuberError
+from .robust import PowerError as PowerError
 from .rule import Gates as Gates
 from .rule import GradientStep as GradientStep
 from .solver import Solver as Solver

@@ -51,6 +51,7 @@ class FastWeightMemory(MemoryCore):
         self.views = views(heads)
         self.rule = rule(heads)
         self.solver = solver(heads, objective(heads))
+        self.anchored = self.solver.anchored
         self.readout = readout(heads)
         pieces = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]
@@ -60,6 +61,11 @@ class FastWeightMemory(MemoryCore):
         """`weights` `[B, H, V, K]` and, with a convolution, `conv_window`."""
         leaves = self.views.init_state(batch) | self.solver.init_state(batch)
         return TensorDict(leaves, batch_size=[batch])
+
+    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
+        cleared = super().reset_rows(state, rows)
+        clocks = {name: state[name] for name in self.solver.clocks}
+        return cleared.update(clocks) if clocks else cleared
 
     def advance(
         self,

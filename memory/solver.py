@@ -16,6 +16,11 @@ from .views import Tokens
 class Solver(Piece, ABC):
     """Owns the fast weights' learned initial value and moves them through the tokens of a call."""
 
+    anchored: bool = False
+    """Whether the size of its chunks is part of the model."""
+    clocks: tuple[str, ...] = ()
+    """Leaves of the state that a reset leaves alone."""
+
     def __init__(self, heads: Heads, objective: Objective) -> None:
         super().__init__(heads)
         self.objective = objective
