@@ -23,6 +23,7 @@ from torch import Tensor
 from .fast_net import Factors, FastNet, LinearNet
 from .grid import Grid
 from .heads import Heads
+from .limits import limit_gain, shorten
 from .mixing import Decay, Mixing, Mixture
 from .momentum_step import MomentumGates, map_gates
 from .objective import Objective
@@ -33,13 +34,13 @@ from .views import Tokens
 WEIGHT_LEAVES = ("weights_", "anchor_", "step_")
 
 
-class Cell(NamedTuple):
-    """The tokens of one cell `[B, H, L, ...]` and its flags."""
+class Block(NamedTuple):
+    """The tokens of one block of the grid `[B, H, L, ...]` and its flags."""
 
     tokens: Tokens
     mixture: Mixture
     full: Tensor
-    """`[B]`: whether the cell is complete."""
+    """`[B]`: whether a cell ends with the block."""
     restarted: Tensor | None
     """`[B, L]`: tokens at or after a reset, or None."""
 
@@ -47,10 +48,13 @@ class Cell(NamedTuple):
 class AnchoredGradient(Solver):
     """Trains a `net` online, with gradients that see the weights of the last cell border.
 
-    `chunk_size` is part of the model, not only of its cost: 1 is the plain online rule. Errors
-    whose root mean square over the value channels exceeds `largest_error` are shortened to it,
-    because one outlier can throw a nonlinear memory out of its stable region for good. Masked
+    `chunk_size` is part of the model, not only of its cost: 1 is the plain online rule. Masked
     tokens do not count for the cell; a reset does not move the cell's border.
+
+    Two limits (`memory/limits.py`): errors whose root mean square over the value channels exceeds
+    `largest_error` are shortened to it; gradients are shortened until a unit step moves the token's
+    own prediction by at most `largest_gain` times its error.
+    A linear net with unit keys has gain 1.
     """
 
     anchored = True
@@ -64,13 +68,17 @@ class AnchoredGradient(Solver):
         mixing: Callable[[Heads, int], Mixing] = Decay,
         chunk_size: int = 16,
         largest_error: float = 2.0,
+        largest_gain: float = 1.0,
     ) -> None:
         super().__init__(heads, objective)
         if not largest_error > 0:
             raise ValueError(f"largest_error must be above 0, got {largest_error}; use 2.0")
+        if not largest_gain > 0:
+            raise ValueError(f"largest_gain must be above 0, got {largest_gain}; use 1.0")
         self.net = net(heads)
         self.mixing = mixing(heads, chunk_size)
         self.chunk_size = chunk_size
+        self.largest_gain = largest_gain
         self.longest_error = largest_error * heads.value_width**0.5
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
@@ -101,44 +109,42 @@ class AnchoredGradient(Solver):
 
         leaves = dict(state)
         reads = []
-        for cell in self._cells(tokens, grid, mixture):
-            read, leaves = self._run(cell, leaves)
+        for block in self._blocks(tokens, grid, mixture):
+            read, leaves = self._run(block, leaves)
             reads.append(read)
         next_state |= {name: leaves[name] for name in leaves if name.startswith(WEIGHT_LEAVES)}
         next_state["phase"] = grid.next_phase
         return grid.unfold(torch.stack(reads, dim=1).transpose(2, 3)), next_state
 
-    def _cells(self, tokens: Tokens, grid: Grid, mixture: Mixture) -> Iterator[Cell]:
-        """The cells of the grid, in order."""
+    def _blocks(self, tokens: Tokens, grid: Grid, mixture: Mixture) -> Iterator[Block]:
+        """The blocks of the grid, in order."""
         # A net is not linear: it must meet queries on the scale of the keys it was trained on.
         tokens = tokens._replace(query=tokens.query * self.heads.key_width**0.5)
-        views = [[cell.transpose(1, 2) for cell in grid.fold(view).unbind(1)] for view in tokens]
-        for n, part in enumerate(mixture.cells()):
+        views = [[part.transpose(1, 2) for part in grid.fold(view).unbind(1)] for view in tokens]
+        for n, part in enumerate(mixture.blocks()):
             restarted = None if grid.restarted is None else grid.restarted[:, n]
-            yield Cell(Tokens(*(view[n] for view in views)), part, grid.full[:, n], restarted)
+            yield Block(Tokens(*(view[n] for view in views)), part, grid.full[:, n], restarted)
 
-    def _run(self, cell: Cell, leaves: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Reads `[B, H, L, V]` of a cell and the leaves after it."""
-        factors = self._factors(cell, leaves)
-        apply = partial(self._layer, cell.mixture, factors, leaves)
-        read = self.net.read(cell.tokens.query, apply)
+    def _run(self, block: Block, leaves: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Reads `[B, H, L, V]` of a block and the leaves after it."""
+        factors = self._factors(block, leaves)
+        apply = partial(self._layer, block.mixture, factors, leaves)
+        read = self.net.read(block.tokens.query, apply)
         after: dict[str, Tensor] = {}
         for layer in self.net.layers:
-            after |= self._close(layer, cell, factors[layer], leaves)
+            after |= self._close(layer, block, factors[layer], leaves)
         return read, after
 
-    def _factors(self, cell: Cell, leaves: Mapping[str, Tensor]) -> dict[str, Factors]:
+    def _factors(self, block: Block, leaves: Mapping[str, Tensor]) -> dict[str, Factors]:
         """Every token's gradient, at the anchor or, after a reset, at the initial weights."""
         anchor = "anchor_" if self.mixing.moves_weights else "weights_"
-        _, key, value = cell.tokens
-        gradient = partial(self._loss_gradient, value)
         weights = {layer: leaves[anchor + layer] for layer in self.net.layers}
-        factors = self.net.factors(weights, key, gradient)
-        if cell.restarted is None:
+        factors = self._factors_at(weights, block.tokens)
+        if block.restarted is None:
             return factors
         initial = {layer: self.net.initial(layer) for layer in self.net.layers}
-        fresh = self.net.factors(initial, key, gradient)
-        restarted = cell.restarted[:, None, :, None]
+        fresh = self._factors_at(initial, block.tokens)
+        restarted = block.restarted[:, None, :, None]
         return {
             layer: Factors(
                 *(
@@ -149,13 +155,13 @@ class AnchoredGradient(Solver):
             for layer in self.net.layers
         }
 
+    def _factors_at(self, weights: Mapping[str, Tensor], tokens: Tokens) -> dict[str, Factors]:
+        """Every token's gradient at `weights`, its gain limited."""
+        gradient = partial(self._loss_gradient, tokens.value)
+        return limit_gain(self.net.factors(weights, tokens.key, gradient), self.largest_gain)
+
     def _loss_gradient(self, value: Tensor, prediction: Tensor) -> Tensor:
-        """The gradient of the loss for `prediction`, no longer than `longest_error`."""
-        error = self.objective.gradient(prediction, value)
-        limit = self.longest_error
-        squared = error.square().sum(-1, keepdim=True)
-        shortened: Tensor = error * (limit * torch.rsqrt(squared.clamp(min=limit**2)))
-        return shortened
+        return shorten(self.objective.gradient(prediction, value), self.longest_error)
 
     def _layer(
         self,
@@ -175,11 +181,11 @@ class AnchoredGradient(Solver):
         return y + (mixture.gradients * (x @ inputs.mT)) @ errors
 
     def _close(
-        self, layer: str, cell: Cell, factors: Factors, leaves: Mapping[str, Tensor]
+        self, layer: str, block: Block, factors: Factors, leaves: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """The leaves of one layer after a cell."""
+        """The leaves of one layer after a block."""
         errors, inputs = factors
-        mixture, full = cell.mixture, cell.full.view(-1, 1, 1, 1)
+        mixture, full = block.mixture, block.full.view(-1, 1, 1, 1)
         start = self.net.initial(layer)
         weights = mixture.carried[..., -1:, None] * leaves[f"weights_{layer}"]
         if mixture.initial is not None:
@@ -200,8 +206,8 @@ class AnchoredGradient(Solver):
             after[f"step_{layer}"] = torch.where(full, 0.0, after[f"step_{layer}"])
             return after
         anchor = leaves[f"anchor_{layer}"]
-        if cell.restarted is not None:
-            anchor = torch.where(cell.restarted[:, -1, None, None, None], start, anchor)
+        if block.restarted is not None:
+            anchor = torch.where(block.restarted[:, -1, None, None, None], start, anchor)
         after[f"weights_{layer}"] = live
         after[f"anchor_{layer}"] = torch.where(full, live, anchor)
         return after

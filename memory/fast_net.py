@@ -26,7 +26,7 @@ from .checks import check_at_least, check_choice
 from .heads import Heads, Piece
 from .net_output import OUTPUTS
 
-SMALL = 0.02  # initial weights of last layers: a new memory predicts nearly nothing
+HIDDEN = 2.0  # of hidden layers, times key_width^-1/2: unit keys then meet a nonlinear net
 
 
 class Factors(NamedTuple):
@@ -98,7 +98,7 @@ class LinearNet(FastNet):
 
     def __init__(self, heads: Heads, output: str = "plain", bias: str = "none") -> None:
         super().__init__(heads, output, bias)
-        self._add_layer("last", heads.value_width, heads.key_width, SMALL)
+        self._add_layer("last", heads.value_width, heads.key_width, self.output.initial_std)
 
     def factors(
         self, weights: Weights, key: Tensor, gradient: Callable[[Tensor], Tensor]
@@ -128,8 +128,10 @@ class TwoLayerNet(FastNet):
         check_choice("activation", activation, ACTIVATIONS)
         self.activation = ACTIVATIONS[activation]
         self.hidden_width = expansion * heads.key_width
-        self._add_layer("hidden", self.hidden_width, heads.key_width, heads.key_width**-0.5)
-        self._add_layer("last", heads.value_width, self.hidden_width, SMALL)
+        self._add_layer(
+            "hidden", self.hidden_width, heads.key_width, HIDDEN * heads.key_width**-0.5
+        )
+        self._add_layer("last", heads.value_width, self.hidden_width, self.output.initial_std)
 
     def factors(
         self, weights: Weights, key: Tensor, gradient: Callable[[Tensor], Tensor]
@@ -161,8 +163,10 @@ class SwiGLUNet(FastNet):
         check_at_least("expansion", expansion, 1)
         self.hidden_width = expansion * heads.key_width
         for layer in ("gate", "hidden"):
-            self._add_layer(layer, self.hidden_width, heads.key_width, heads.key_width**-0.5)
-        self._add_layer("last", heads.value_width, self.hidden_width, SMALL)
+            self._add_layer(
+                layer, self.hidden_width, heads.key_width, HIDDEN * heads.key_width**-0.5
+            )
+        self._add_layer("last", heads.value_width, self.hidden_width, self.output.initial_std)
 
     def factors(
         self, weights: Weights, key: Tensor, gradient: Callable[[Tensor], Tensor]

@@ -1,8 +1,8 @@
-"""How the gradients of a cell's tokens add up, in time, to the weights each token reads.
+"""How the gradients of a block's tokens add up, in time, to the weights each token reads.
 
     W_t = carried_t W + initial_t W_0 + accumulated_t S + sum_j gradients[t, j] g_j
 
-g_j is the gradient of token j at the anchor, W and S what the cell meets, W_0 the initial weights:
+g_j is the gradient of token j at the anchor, W and S what the block meets, W_0 the initial weights:
 
     decay           W_t = a_t W_{t-1} - b_t g_t                                     (Yaad, Moneta)
     momentum decay  S_t = m_t S_{t-1} - b_t g_t,   W_t = a_t W_{t-1} + S_t          (Titans)
@@ -33,7 +33,7 @@ from .rule import Gates
 
 
 class Mixture(NamedTuple):
-    """Coefficients of N cells of L slots; None where the term is absent."""
+    """Coefficients of N blocks of L slots; None where the term is absent."""
 
     gradients: Tensor
     """`[B, H, N, L, L]`"""
@@ -42,12 +42,12 @@ class Mixture(NamedTuple):
     initial: Tensor | None = None
     accumulated: Tensor | None = None
     step_gradients: Tensor | None = None
-    """`[B, H, N, L]`: of g_j in S at the end of the cell."""
+    """`[B, H, N, L]`: of g_j in S at the end of the block."""
     step_carried: Tensor | None = None
-    """`[B, H, N, 1]`: of the S that the cell meets in S at its end."""
+    """`[B, H, N, 1]`: of the S that the block meets in S at its end."""
 
-    def cells(self) -> Iterator[Mixture]:
-        """The mixtures of the N cells, without their axis N."""
+    def blocks(self) -> Iterator[Mixture]:
+        """The mixtures of the N blocks, without their axis N."""
         columns: list[Iterable[Any]] = [
             repeat(None) if part is None else part.unbind(2) for part in self
         ]
@@ -77,7 +77,7 @@ class Mixing(Piece, ABC):
     def forward(
         self, gates: Gates | MomentumGates, grid: Grid, state: Mapping[str, Tensor]
     ) -> tuple[Mixture, dict[str, Tensor]]:
-        """The mixture of all cells and the next own leaves; gates are `[B, H, N, L]`."""
+        """The mixture of all blocks and the next own leaves; gates are `[B, H, N, L]`."""
 
 
 class Decay(Mixing):

@@ -23,6 +23,9 @@ EPSILON = 1e-6
 class OutputMap(Piece, ABC):
     """The last step of a network with input `x` `[B, H, n, K]` and last layer `[B, H, n, V]`."""
 
+    initial_std: float = 0.02
+    """Of the last layer's initial weights: a new memory predicts nearly nothing."""
+
     @abstractmethod
     def forward(self, last: Tensor, x: Tensor) -> Tensor:
         """The prediction `[B, H, n, V]`."""
@@ -52,6 +55,8 @@ class Residual(OutputMap):
 
 class ResidualLayerNorm(OutputMap):
     """LayerNorm with a slow scale and shift per head, then the network's input is added."""
+
+    initial_std = 0.1  # the norm divides by it: smaller weights would make the first steps larger
 
     def __init__(self, heads: Heads) -> None:
         super().__init__(heads)
