@@ -45,6 +45,14 @@ class Block(NamedTuple):
     """`[B, L]`: tokens at or after a reset, or None."""
 
 
+class Moved(NamedTuple):
+    """Weights `[B, H, out, in]` of a layer: without the block's gradients, with them, and S."""
+
+    base: Tensor
+    live: Tensor
+    step: Tensor | None
+
+
 class AnchoredGradient(Solver):
     """Trains a `net` online, with gradients that see the weights of the last cell border.
 
@@ -128,11 +136,15 @@ class AnchoredGradient(Solver):
     def _run(self, block: Block, leaves: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         """Reads `[B, H, L, V]` of a block and the leaves after it."""
         factors = self._factors(block, leaves)
-        apply = partial(self._layer, block.mixture, factors, leaves)
+        moved = {n: self._move(n, block.mixture, factors[n], leaves) for n in self.net.layers}
+        if block.tokens.query.shape[2] == 1:
+            apply = partial(_apply_live, moved)
+        else:
+            apply = partial(self._layer, block.mixture, factors, leaves)
         read = self.net.read(block.tokens.query, apply)
         after: dict[str, Tensor] = {}
         for layer in self.net.layers:
-            after |= self._close(layer, block, factors[layer], leaves)
+            after |= self._close(layer, block, moved[layer], leaves)
         return read, after
 
     def _factors(self, block: Block, leaves: Mapping[str, Tensor]) -> dict[str, Factors]:
@@ -180,37 +192,45 @@ class AnchoredGradient(Solver):
             y = y + mixture.accumulated.unsqueeze(-1) * (x @ leaves[f"step_{layer}"].mT)
         return y + (mixture.gradients * (x @ inputs.mT)) @ errors
 
+    def _move(
+        self, layer: str, mixture: Mixture, factors: Factors, leaves: Mapping[str, Tensor]
+    ) -> Moved:
+        """One layer's weights after the last token of a block."""
+        errors, inputs = factors
+        base = mixture.carried[..., -1:, None] * leaves[f"weights_{layer}"]
+        if mixture.initial is not None:
+            base = base + mixture.initial[..., -1:, None] * self.net.initial(layer)
+        live = base + (mixture.gradients[..., -1, :, None] * errors).mT @ inputs
+        if mixture.accumulated is None:
+            return Moved(base, live, None)
+        assert mixture.step_gradients is not None and mixture.step_carried is not None
+        step = leaves[f"step_{layer}"]
+        live = live + mixture.accumulated[..., -1:, None] * step
+        step = mixture.step_carried.unsqueeze(-1) * step
+        step = step + (mixture.step_gradients.unsqueeze(-1) * errors).mT @ inputs
+        return Moved(base, live, step)
+
     def _close(
-        self, layer: str, block: Block, factors: Factors, leaves: Mapping[str, Tensor]
+        self, layer: str, block: Block, moved: Moved, leaves: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
         """The leaves of one layer after a block."""
-        errors, inputs = factors
-        mixture, full = block.mixture, block.full.view(-1, 1, 1, 1)
-        start = self.net.initial(layer)
-        weights = mixture.carried[..., -1:, None] * leaves[f"weights_{layer}"]
-        if mixture.initial is not None:
-            weights = weights + mixture.initial[..., -1:, None] * start
-        live = weights + (mixture.gradients[..., -1, :, None] * errors).mT @ inputs
-
-        after: dict[str, Tensor] = {}
-        if mixture.accumulated is not None:
-            assert mixture.step_gradients is not None and mixture.step_carried is not None
-            step = leaves[f"step_{layer}"]
-            live = live + mixture.accumulated[..., -1:, None] * step
-            step = mixture.step_carried.unsqueeze(-1) * step
-            step = step + (mixture.step_gradients.unsqueeze(-1) * errors).mT @ inputs
-            after[f"step_{layer}"] = step
-
+        full = block.full.view(-1, 1, 1, 1)
+        base, live, step = moved
+        after = {} if step is None else {f"step_{layer}": step}
         if not self.mixing.moves_weights:
-            after[f"weights_{layer}"] = torch.where(full, live, weights)
-            after[f"step_{layer}"] = torch.where(full, 0.0, after[f"step_{layer}"])
-            return after
+            cleared = {name: torch.where(full, 0.0, leaf) for name, leaf in after.items()}
+            return cleared | {f"weights_{layer}": torch.where(full, live, base)}
         anchor = leaves[f"anchor_{layer}"]
         if block.restarted is not None:
-            anchor = torch.where(block.restarted[:, -1, None, None, None], start, anchor)
-        after[f"weights_{layer}"] = live
+            restarted = block.restarted[:, -1, None, None, None]
+            anchor = torch.where(restarted, self.net.initial(layer), anchor)
         after[f"anchor_{layer}"] = torch.where(full, live, anchor)
-        return after
+        return after | {f"weights_{layer}": live}
+
+
+def _apply_live(moved: Mapping[str, Moved], layer: str, x: Tensor) -> Tensor:
+    """`W x` for blocks of one token, whose weights are there already."""
+    return x @ moved[layer].live.mT
 
 
 def _fold_gate(gate: Tensor, grid: Grid, mask: Tensor | None) -> Tensor:
