@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .core import MemoryCore
 from .exact import ExactScalar
-from .heads import Heads, project_pieces
+from .heads import Heads, Piece, project_pieces
 from .objective import Objective, SquaredError
 from .precision import full_precision, state_dtype
 from .readout import Readout
@@ -42,7 +42,7 @@ class FastWeightMemory(MemoryCore):
         value_width: int = 16,
         views: Callable[[Heads], Views] = Views,
         objective: Callable[[Heads], Objective] = SquaredError,
-        rule: Callable[[Heads], GradientStep] = GradientStep,
+        rule: Callable[[Heads], Piece] = GradientStep,
         solver: Callable[[Heads, Objective], Solver] = ExactScalar,
         readout: Callable[[Heads], Readout] = Readout,
     ) -> None:
@@ -53,7 +53,7 @@ class FastWeightMemory(MemoryCore):
         self.solver = solver(heads, objective(heads))
         self.anchored = self.solver.anchored
         self.readout = readout(heads)
-        pieces = [self.views, self.rule, self.readout]
+        pieces: list[Piece] = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]
         self.projection = project_pieces(width, pieces)
 
