@@ -12,6 +12,7 @@ Every memory is a `MemoryCore`. `FastWeightMemory` and `AttentionMemory` are com
 puts two side by side.
 """
 
+from .anchored import AnchoredGradient as AnchoredGradient
 from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
@@ -21,6 +22,10 @@ from .estimator import Estimator as Estimator
 from .estimator import Softmax as Softmax
 from .estimator import TopK as TopK
 from .exact import ExactScalar as ExactScalar
+from .fast_net import FastNet as FastNet
+from .fast_net import LinearNet as LinearNet
+from .fast_net import SwiGLUNet as SwiGLUNet
+from .fast_net import TwoLayerNet as TwoLayerNet
 from .fast_weight import FastWeightMemory as FastWeightMemory
 from .gates import ConstantRate as ConstantRate
 from .gates import FixedRetention as FixedRetention
@@ -36,6 +41,10 @@ from .kernel import KernelRidge as KernelRidge
 from .kernel import NadarayaWatson as NadarayaWatson
 from .memoryless import Memoryless as Memoryless
 from .mesa import Mesa as Mesa
+from .mixing import Decay as Decay
+from .mixing import Mixing as Mixing
+from .mixing import MomentumDecay as MomentumDecay
+from .mixing import RunningMean as RunningMean
 from .momentum import ExactMomentum as ExactMomentum
 from .next_value import NextValue as NextValue
 from .objective import DotProduct as DotProduct
@@ -44,6 +53,8 @@ from .objective import SquaredError as SquaredError
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
+from .robust import HuberError as HuberError
+from .robust import PowerError as PowerError
 from .rule import Gates as Gates
 from .rule import GradientStep as GradientStep
 from .rule import Rule as Rule

@@ -34,6 +34,8 @@ class MemoryCore(nn.Module, ABC):
 
     grows: bool = False
     """Whether the state's size grows with the number of tokens."""
+    anchored: bool = False
+    """Whether the size of chunks is part of the model; then a clock survives resets."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

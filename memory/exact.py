@@ -36,6 +36,11 @@ class ExactScalar(Solver):
 
     def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 32) -> None:
         super().__init__(heads, objective)
+        if objective.predicts_with == "anchor":
+            raise ValueError(
+                f"ExactScalar needs an error linear in the weights, got "
+                f"{type(objective).__name__}; use SquaredError, or solver=AnchoredGradient"
+            )
         check_at_least("chunk_size", chunk_size, 1)
         self.chunk_size = chunk_size
         self.initial_weights = nn.Parameter(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .core import MemoryCore
 from .exact import ExactScalar
-from .heads import Heads, project_pieces
+from .heads import Heads, Piece, project_pieces
 from .objective import Objective, SquaredError
 from .precision import full_precision, state_dtype
 from .readout import Readout
@@ -61,10 +61,11 @@ class FastWeightMemory(MemoryCore):
                 f"{type(self.rule).__name__} makes {self.rule.gates.__name__}; use a rule that "
                 f"makes {self.solver.gates.__name__}"
             )
+        self.anchored = self.solver.anchored
         if writes_per_token > 1:
             self.solver = SeveralWrites(self.solver)
         self.readout = readout(heads)
-        pieces = [self.views, self.rule, self.readout]
+        pieces: list[Piece] = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]
         self.projection = project_pieces(width, pieces)
 
@@ -72,6 +73,11 @@ class FastWeightMemory(MemoryCore):
         """The leaves of solver and views: `weights` `[B, H, V, K]`, `conv_window` and others."""
         leaves = self.views.init_state(batch) | self.solver.init_state(batch)
         return TensorDict(leaves, batch_size=[batch])
+
+    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
+        cleared = super().reset_rows(state, rows)
+        clocks = {name: state[name] for name in self.solver.clocks}
+        return cleared.update(clocks) if clocks else cleared
 
     def advance(
         self,

@@ -42,6 +42,7 @@ class Hybrid(MemoryCore):
                     f"{name} of a hybrid must have its width {width}, got {core.width}; use {width}"
                 )
         self.grows = self.long_term.grows or self.short_term.grows
+        self.anchored = self.long_term.anchored or self.short_term.anchored
 
     def init_state(self, batch: int) -> TensorDict:
         """The initial states of both memories."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from torch import Tensor
+
 from .checks import check_choice
 from .heads import Heads, Piece
 
-Prediction = Literal["none", "decayed", "previous"]
+Prediction = Literal["none", "decayed", "previous", "anchor"]
 
 
 class Objective(Piece):
@@ -22,11 +24,20 @@ class Objective(Piece):
 
     predicts_with: Prediction
 
+    def gradient(self, prediction: Tensor, value: Tensor) -> Tensor:
+        """The loss gradient at predictions of any network; both `[B, H, n, V]`."""
+        raise ValueError(
+            f"{type(self).__name__} has no gradient for a network; use SquaredError or DotProduct"
+        )
+
 
 class DotProduct(Objective):
     """Hebbian writing: every value is added in full, whatever the memory already says."""
 
     predicts_with: Prediction = "none"
+
+    def gradient(self, prediction: Tensor, value: Tensor) -> Tensor:
+        return -value
 
 
 class SquaredError(Objective):
@@ -39,3 +50,6 @@ class SquaredError(Objective):
         super().__init__(heads)
         check_choice("taken_at", taken_at, ("decayed", "previous"))
         self.predicts_with = taken_at
+
+    def gradient(self, prediction: Tensor, value: Tensor) -> Tensor:
+        return prediction - value

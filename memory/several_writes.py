@@ -23,14 +23,14 @@ from .views import Tokens
 class SeveralWrites(Solver):
     """Runs `solver` on `solver.heads.writes_per_token` writes for every token.
 
-    Raises ValueError when the solver takes other gates than a retention and a write rate.
+    Raises ValueError when the solver is anchored or takes other gates than retention and rate.
     """
 
     def __init__(self, solver: Solver) -> None:
         super().__init__(solver.heads, solver.objective)
-        if solver.gates is not Gates:
+        if solver.gates is not Gates or solver.anchored:
             raise ValueError(
-                f"several writes per token need a solver of Gates, got "
+                f"several writes per token need an exact solver of Gates, got "
                 f"{type(solver).__name__}, which takes {solver.gates.__name__}; use ExactScalar"
             )
         self.solver = solver

@@ -22,6 +22,11 @@ class Solver(Piece, ABC):
 
     gates: type[tuple[Tensor, ...]] = Gates
 
+    anchored: bool = False
+    """Whether the size of its chunks is part of the model."""
+    clocks: tuple[str, ...] = ()
+    """Leaves of the state that a reset leaves alone."""
+
     def __init__(self, heads: Heads, objective: Objective) -> None:
         super().__init__(heads)
         self.objective = objective

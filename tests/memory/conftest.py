@@ -79,7 +79,8 @@ class Case:
 
 
 def small(name: str) -> MemoryCore:
-    return build(name, **SMALL)
+    square = "output: residual" in config_path(name).read_text()  # adds keys to values
+    return build(name, **SMALL | ({"value_width": SMALL["key_width"]} if square else {}))
 
 
 def mixed_stack() -> MemoryCore:
@@ -143,9 +144,15 @@ def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float
         torch.testing.assert_close(got[name], want[name], rtol=tolerance, atol=tolerance)
 
 
+def initial_like(core: MemoryCore, state: TensorDict) -> TensorDict:
+    """The initial state, with the clocks of `state` that no reset touches."""
+    return core.reset_rows(state, torch.ones(state.batch_size[0], dtype=torch.bool))
+
+
 class Tools:
     """Functions shared by the tests of this folder."""
 
+    initial_like = staticmethod(initial_like)
     build = staticmethod(build)
     config_path = staticmethod(config_path)
     randomise = staticmethod(randomise)

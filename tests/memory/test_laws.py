@@ -63,7 +63,9 @@ def test_reset_equals_a_new_call_from_the_initial_state(case, tools):
         reset = torch.zeros(BATCH, STEPS, dtype=torch.bool)
         reset[:, t] = True
         y, after = core(x, live_state(core), reset)
-        y_new, after_new = core(x[:, t:], core.init_state(BATCH))
+        before = core(x[:, :t], live_state(core))[1]
+        start = tools.initial_like(core, before) if core.anchored else core.init_state(BATCH)
+        y_new, after_new = core(x[:, t:], start)
         torch.testing.assert_close(y[:, t:], y_new, rtol=1e-10, atol=1e-12)
         tools.assert_same_state(after, after_new)
 

@@ -219,5 +219,5 @@ def test_momentum_carries_weights_past_their_target():
 def test_rule_and_solver_must_agree():
     with pytest.raises(ValueError, match="ExactMomentum takes MomentumGates, but rule Gradient"):
         FastWeightMemory(8, solver=ExactMomentum)
-    with pytest.raises(ValueError, match="several writes per token need a solver of Gates"):
+    with pytest.raises(ValueError, match="several writes per token need an exact solver of Gates"):
         FastWeightMemory(8, rule=MomentumStep, solver=ExactMomentum, writes_per_token=2)

@@ -1,0 +1,46 @@
+"""Limits that keep the online training of a nonlinear memory inside its stable region.
+
+A step of rate b on token t moves its prediction by b G_t e_t with the gain
+
+    G_t = |g_t|^2 / |e_t|^2 = sum_l |errors_l|^2 |inputs_l|^2 / |errors_last|^2
+
+and C equal tokens at one anchor by C b G_t e_t: above 2 the error grows. The gain of a network
+rises with its own weights, so that unlimited memories run away. Ours; an infinite limit is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from .fast_net import Factors
+
+TINY = 1e-12  # squared errors below have no gain
+
+
+def shorten(error: Tensor, longest: float) -> Tensor:
+    """Errors `[..., V]` no longer than `longest`: the gradient of a Huber loss of the norm."""
+    if math.isinf(longest):
+        return error
+    squared = error.square().sum(-1, keepdim=True)
+    return error * (longest * torch.rsqrt(squared.clamp(min=longest**2)))
+
+
+def limit_gain(factors: Mapping[str, Factors], largest: float) -> dict[str, Factors]:
+    """The gradients `[B, H, n, ...]` of all layers, scaled where their gain exceeds `largest`.
+
+    The norm of a `residual_layer_norm` is not counted: it limits the steps by itself.
+    """
+    if math.isinf(largest):
+        return dict(factors)
+    squared = [_squared(errors) * _squared(inputs) for errors, inputs in factors.values()]
+    gain = torch.stack(squared).sum(0) / _squared(factors["last"].errors).clamp(min=TINY)
+    scale = largest / gain.clamp(min=largest)
+    return {layer: Factors(errors * scale, inputs) for layer, (errors, inputs) in factors.items()}
+
+
+def _squared(x: Tensor) -> Tensor:
+    return x.square().sum(-1, keepdim=True)
