@@ -34,6 +34,8 @@ class MemoryCore(nn.Module, ABC):
 
     grows: bool = False
     """Whether the state's size grows with the number of tokens."""
+    reads_commits: bool = False
+    """Whether reads see a snapshot that only `commit` moves."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from .checks import check_at_least
+from .chunks import fold_chunks
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
@@ -107,9 +107,9 @@ class ExactScalar(Solver):
         if mask is not None:
             gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
         num_chunks = math.ceil(steps / self.chunk_size)
-        tokens = Tokens(*(_fold(view, num_chunks) for view in tokens))
-        gates = Gates(*(_fold(gate, num_chunks) for gate in gates))
-        reset = None if reset is None else _fold(reset.unsqueeze(-1), num_chunks)
+        tokens = Tokens(*(fold_chunks(view, num_chunks) for view in tokens))
+        gates = Gates(*(fold_chunks(gate, num_chunks) for gate in gates))
+        reset = None if reset is None else fold_chunks(reset.unsqueeze(-1), num_chunks)
 
         maps = self._chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
         met = []
@@ -159,12 +159,3 @@ class ExactScalar(Solver):
         solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
         values, erased = torch.split(solved, [value.shape[-1], key.shape[-1]], dim=-1)
         return values, erased
-
-
-def _fold(x: Tensor, num_chunks: int) -> Tensor:
-    """`[B, T, H, ...]` to `[B, H, N, C, ...]`; the zeros that fill the last chunk write nothing."""
-    size = math.ceil(x.shape[1] / num_chunks)
-    missing = num_chunks * size - x.shape[1]
-    if missing:
-        x = functional.pad(x, (*(0, 0) * (x.ndim - 2), 0, missing))
-    return torch.unflatten(x, 1, (num_chunks, size)).movedim(3, 1).contiguous()

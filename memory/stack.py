@@ -58,6 +58,7 @@ class Stack(MemoryCore):
         blocks = [Block(core, mlp_ratio) for core in cores]
         self.blocks = nn.ModuleList(blocks)
         self.grows = any(core.grows for core in cores)
+        self.reads_commits = any(core.reads_commits for core in cores)
 
     def init_state(self, batch: int) -> TensorDict:
         """The initial states of all cores."""

@@ -23,6 +23,7 @@ SMALL = {
     "key_width": 4,
     "value_width": 3,
     "solver__chunk_size": 4,
+    "solver__block_size": 2,
     "cache__window": 5,
     "hidden_width": 5,
 }
@@ -108,6 +109,11 @@ def run_in_parts(
     return torch.cat(outputs, dim=1), state
 
 
+def commits(core: MemoryCore, batch: int, steps: int) -> dict[str, Tensor]:
+    """A commit at every token, for memories whose reads would otherwise see nothing new."""
+    return {"commit": torch.ones(batch, steps, dtype=torch.bool)} if core.reads_commits else {}
+
+
 def flatten(state: TensorDict) -> dict[str, Tensor]:
     """Leaves by dotted name."""
     flat: dict[str, Tensor] = {}
@@ -134,6 +140,7 @@ class Tools:
     randomise = staticmethod(randomise)
     run_in_parts = staticmethod(run_in_parts)
     flatten = staticmethod(flatten)
+    commits = staticmethod(commits)
     assert_same_state = staticmethod(assert_same_state)
 
 

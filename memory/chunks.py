@@ -1,0 +1,18 @@
+"""Folding the tokens of a call into chunks of equal length."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def fold_chunks(x: Tensor, num_chunks: int) -> Tensor:
+    """`[B, T, H, ...]` to `[B, H, N, C, ...]`; the zeros that fill the last chunk write nothing."""
+    size = math.ceil(x.shape[1] / num_chunks)
+    missing = num_chunks * size - x.shape[1]
+    if missing:
+        x = functional.pad(x, (*(0, 0) * (x.ndim - 2), 0, missing))
+    return torch.unflatten(x, 1, (num_chunks, size)).movedim(3, 1).contiguous()
