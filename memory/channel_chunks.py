@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .channel_decay import ChannelDecay, Placement
+from .channel_decay import ChannelDecay, Placement, before_write
 from .channel_rule import Edits
 from .objective import Prediction
 
@@ -43,35 +43,30 @@ class SolvedChunks:
     """Chunks of `edits` `[B, M, N, C, ...]` after their solve; `initial` `[M, 1, V, K]` weights."""
 
     def __init__(
-        self,
-        edits: Edits,
-        decay: ChannelDecay,
-        initial: Tensor,
-        predicts_with: Prediction,
-        block_size: int,
+        self, edits: Edits, decay: ChannelDecay, initial: Tensor, predicts_with: Prediction
     ) -> None:
         self.edits = edits
         self.decay = decay
         self.initial = initial
         self.after = decay.after_write()
-        query, erase = edits.query.unsqueeze(-2), edits.erase
         # Errors E = values - erased W_in^T.
         self.values = edits.value
         self.erased: Tensor | None = None
-        if erase is None:
-            self.live_scores = decay.scores(self.after, query, edits.write, block_size)[..., 0, :]
+        near, query = decay.near_keys(edits.write), edits.query.unsqueeze(-2)
+        if edits.erase is None:
+            self.live_scores = decay.scores(self.after, query, edits.write, near)[..., 0, :]
             return
-        erases = erase.unsqueeze(-2)
+        erase = edits.erase.unsqueeze(-2)
         if predicts_with == "decayed":
-            rows = torch.cat([erases, query], dim=-2)
-            both = decay.scores(self.after, rows, edits.write, block_size)
+            rows = torch.cat([erase, query], dim=-2)
+            both = decay.scores(self.after, rows, edits.write, near)
             system, self.live_scores = both.unbind(-2)
-            self._solve(erase, system, self.after)
+            self._solve(edits.erase, system, self.after)
         else:
-            met = decay.before_decay()
-            system = decay.scores(met, erases, edits.write, block_size)[..., 0, :]
-            self.live_scores = decay.scores(self.after, query, edits.write, block_size)[..., 0, :]
-            self._solve(erase, system, met)
+            met, met_near = decay.before_decay(), before_write(near, decay.block_size)
+            system = decay.scores(met, erase, edits.write, met_near)[..., 0, :]
+            self.live_scores = decay.scores(self.after, query, edits.write, near)[..., 0, :]
+            self._solve(edits.erase, system, met)
 
     def _solve(self, erase: Tensor, system: Tensor, met: Placement) -> None:
         values = self.edits.value
@@ -86,11 +81,10 @@ class SolvedChunks:
         """Every query reads right after its own edit."""
         return self._reads(self.live_scores, self.after)
 
-    def reads_at(self, place: Placement) -> ReadMap:
-        """Query n reads what the memory holds at the time of row n of `place`."""
-        query = self.edits.query.unsqueeze(-2)
-        size = query.shape[-3]
-        scores = self.decay.scores(place, query, self.edits.write, size)[..., 0, :]
+    def reads_at(self, index: Tensor) -> ReadMap:
+        """Query n reads what the memory holds after edit `index[..., n]`."""
+        place, query = self.decay.at(index), self.edits.query.unsqueeze(-2)
+        scores = self.decay.scores_at(index, place, query, self.edits.write)[..., 0, :]
         return self._reads(scores, place)
 
     def _reads(self, scores: Tensor, place: Placement) -> ReadMap:

@@ -30,12 +30,13 @@ class ChannelSolver(nn.Module, ABC):
     """Owns the learned initial weights, which start at zero, and runs the edits of a call.
 
     `chunk_size` and `block_size`, in edits, are for speed only: pairs of edits in one block of a
-    chunk are decayed one by one, all others by matrix products.
+    chunk are decayed one by one, all others by matrix products. Chunks are rounded up to
+    2^n blocks.
     """
 
     reads_commits: bool = False
 
-    def __init__(self, rule: ChannelRule, chunk_size: int = 32, block_size: int = 16) -> None:
+    def __init__(self, rule: ChannelRule, chunk_size: int = 32, block_size: int = 4) -> None:
         super().__init__()
         check_at_least("chunk_size", chunk_size, 1)
         check_at_least("block_size", block_size, 1)
@@ -95,13 +96,15 @@ class ChannelSolver(nn.Module, ABC):
         )
         if reset is not None:
             reset = self.fold_flags(reset, 0)
-        decay = ChannelDecay(edits.log_retention, reset)
-        initial = self.initial_weights.unsqueeze(1)
-        return SolvedChunks(edits, decay, initial, self.predicts_with, self.block_size)
+        decay = ChannelDecay(edits.log_retention, reset, self.block_size)
+        return SolvedChunks(edits, decay, self.initial_weights.unsqueeze(1), self.predicts_with)
 
     def fold(self, x: Tensor) -> Tensor:
         """`[B, E, M, ...]` to chunks `[B, M, N, C, ...]`."""
-        return fold_chunks(x, math.ceil(x.shape[1] / self.chunk_size))
+        # Chunks double from one block on, so that blocks pair up without a rest.
+        doublings = math.ceil(math.log2(min(x.shape[1], self.chunk_size) / self.block_size))
+        size = self.block_size * 2 ** max(0, doublings)
+        return fold_chunks(x, math.ceil(x.shape[1] / size), multiple_of=size)
 
     def fold_flags(self, flags: Tensor, edit: int) -> Tensor:
         """Flags `[B, T]` of tokens to chunks `[B, 1, N, C]`, set at one `edit` of each token."""

@@ -62,6 +62,8 @@ class SnapshotChannel(ChannelSolver):
         if steps > 1:
             return self._chunks(edits, weights, snapshot, reset, mask, commit)
         reads = read(snapshot, edits.query[:, -1:])
+        # A bad write shows in the reads at once, as it does in chunks, and not at its commit.
+        reads = reads + torch.where(_finite_rows(weights), 0.0, torch.nan)
         weights = self.write_token(edits, weights, mask)
         if commit is not None:
             snapshot = torch.where(commit.view(-1, 1, 1, 1), weights, snapshot)
@@ -81,7 +83,7 @@ class SnapshotChannel(ChannelSolver):
         resets, commits = self._fold_events(edits, reset, commit)
         at_reads, at_end = find_origins(resets, commits, chunks.decay.dtype)
 
-        reads = chunks.reads_at(chunks.decay.at(at_reads.edit))
+        reads = chunks.reads_at(at_reads.edit)
         direct = at_reads.committed * reads.reads + at_reads.initial * (query @ initial.mT)
         probes = at_reads.committed * reads.probes
         snapshot_probes = at_reads.carried * query
@@ -138,3 +140,8 @@ def _origin(event: Tensor, dtype: torch.dtype) -> Origin:
     happened, is_commit = event >= 0, event % 2 == 1
     kinds = (happened & is_commit, happened & ~is_commit, ~happened)
     return Origin(event.clamp(min=0) // 2, *(kind.unsqueeze(-1).to(dtype) for kind in kinds))
+
+
+def _finite_rows(weights: Tensor) -> Tensor:
+    """`[B, 1, 1, 1]`: rows without a non-finite number; a sum is finite if its terms are."""
+    return torch.isfinite(weights.detach().sum((1, 2, 3), keepdim=True))
