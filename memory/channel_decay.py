@@ -3,9 +3,10 @@
     s(x, y)[i, j] = sum_c x[i,c] y[j,c] exp(A[i,c] - A[j,c]),   A = cumulative log retention
 
 The decay stands inside the contraction. Writes in the row's own block (near) are decayed token by
-token; those of a neighbouring block, of two, of four ... (far) over an anchor r at the end of these:
-exp(A_i - r) exp(r - A_j). No exponent is positive, so that products can underflow but not overflow,
-and no anchor lies in a row's future. Sums are in float64.
+token. Those of the block before it, then of the pair of blocks before its pair, and so on (far),
+are decayed over an anchor r at the end of these: exp(A_i - r) exp(r - A_j). No exponent is
+positive, so that products can underflow but not overflow, and no anchor lies in a row's future.
+Sums are in float64.
 
 Source: the secondary chunking of GLA (Yang et al. 2023), anchored and cut at resets.
 """
@@ -154,7 +155,10 @@ class ChannelDecay:
         return near.flatten(-2) * place.visible.unsqueeze(-2).to(self.dtype) + far
 
     def _far(self, exponent: Tensor, after: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-        """Products `[..., n, m, c]` of rows `[..., n, m, K]` with keys `[..., c, K]` before them."""
+        """Products `[..., n, m, c]` of rows `[..., n, m, K]` with keys `[..., c, K]` before them.
+
+        `exponent` `[..., n, K]` and `after` `[..., c, K]` are their cumulative log retentions.
+        """
         anchor = after[..., -1:, :]
         # Rounding can make a difference of equal sums positive; hidden rows may lie earlier.
         down = (exponent - anchor).clamp(max=0.0).to(self.dtype).exp()

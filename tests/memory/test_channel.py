@@ -20,6 +20,7 @@ from sojourn.memory import (
     SnapshotChannel,
     SquaredError,
     SymmetricErase,
+    Tokens,
 )
 from sojourn.memory.channel_decay import ChannelDecay
 from sojourn.memory.storage import Routing
@@ -327,7 +328,7 @@ def test_selective_delta_with_one_rate_is_kda():
     heads = Heads(width=8, num_heads=2, key_width=4, value_width=3)
     edits = make_edits(11)
     rate = torch.rand(2, 11, 2, 1, dtype=torch.float64)
-    tokens = (edits.query, edits.write, edits.value)
+    tokens = Tokens(edits.query, edits.write, edits.value)
     kda = ChannelDelta(heads)
     kda.gate_values = lambda _: {"retention": edits.log_retention, "write_rate": rate[..., 0]}
     gdn2 = SelectiveDelta(heads)
@@ -338,6 +339,25 @@ def test_selective_delta_with_one_rate_is_kda():
     }
     for one, two in zip(
         solve(kda, kda(None, tokens)), solve(gdn2, gdn2(None, tokens)), strict=True
+    ):
+        torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
+
+
+def test_symmetric_erase_with_one_rate_is_kda_with_scaled_values():
+    heads = Heads(width=8, num_heads=2, key_width=4, value_width=3)
+    edits = make_edits(11)
+    rate = torch.rand(2, 11, 2, 1, dtype=torch.float64)
+    tokens = Tokens(edits.query, edits.write, edits.value)
+    kda = ChannelDelta(heads)
+    kda.gate_values = lambda _: {"retention": edits.log_retention, "write_rate": rate[..., 0]}
+    stable = SymmetricErase(heads, num_experts=1)
+    stable.gate_values = lambda _: {
+        "retention": edits.log_retention,
+        "erase_rate": rate.log().expand(-1, -1, -1, 4),
+        "write_rate": rate.sqrt().expand(-1, -1, -1, 3),
+    }
+    for one, two in zip(
+        solve(kda, kda(None, tokens)), solve(stable, stable(None, tokens)), strict=True
     ):
         torch.testing.assert_close(one, two, rtol=1e-12, atol=1e-12)
 
