@@ -143,6 +143,9 @@ def test_cores_equal_their_published_recurrence(tools, name, chunk_size, block_s
     reset, mask = torch.rand(BATCH, STEPS) < 0.15, torch.rand(BATCH, STEPS) < 0.8
     reset[0, 0] = reset[1, 6:8] = True
     commit = torch.rand(BATCH, STEPS) < 0.3
+    # A masked commit that no other hides.
+    reset[2], mask[2, 3:5], commit[2] = False, torch.tensor([True, False]), False
+    commit[2, 4] = True
     state = core.init_state(BATCH)
     leaves = {
         leaf: torch.randn(state[leaf].shape, dtype=torch.float64, requires_grad=True)
