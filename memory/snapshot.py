@@ -84,27 +84,26 @@ class SnapshotChannel(ChannelSolver):
         at_reads, at_end = find_origins(resets, commits, chunks.decay.dtype)
 
         reads = chunks.reads_at(at_reads.edit)
-        direct = at_reads.committed * reads.reads + at_reads.initial * (query @ initial.mT)
-        probes = at_reads.committed * reads.probes
-        snapshot_probes = at_reads.carried * query
         end = chunks.weights_at(chunks.decay.at_end())
         taken = chunks.weights_at(chunks.decay.at(at_end.edit))
         taken_writes = at_end.committed * taken.writes + at_end.initial * initial
         taken_transition = at_end.committed * taken.transition
+        parts = (end.writes, end.transition, taken_writes, taken_transition, at_end.carried)
+        met, met_snapshots = [], []
+        for writes, transition, take, take_transition, kept in zip(
+            *(part.unbind(2) for part in parts), strict=True
+        ):
+            met.append(weights)
+            met_snapshots.append(snapshot)
+            snapshot = take + weights @ take_transition + kept * snapshot
+            weights = writes + weights @ transition
 
-        outputs = []
-        for n in range(query.shape[2]):
-            outputs.append(
-                direct[:, :, n]
-                + probes[:, :, n] @ weights.mT
-                + snapshot_probes[:, :, n] @ snapshot.mT
-            )
-            kept = at_end.carried[:, :, n] * snapshot
-            snapshot = taken_writes[:, :, n] + weights @ taken_transition[:, :, n] + kept
-            weights = end.writes[:, :, n] + weights @ end.transition[:, :, n]
+        live = reads.reads + reads.probes @ torch.stack(met, dim=2).mT
+        kept_reads = query @ torch.stack(met_snapshots, dim=2).mT
+        outputs = at_reads.committed * live + at_reads.carried * kept_reads
+        outputs = outputs + at_reads.initial * (query @ initial.mT)
         steps = edits.query.shape[1] // self.edits_per_token
-        reads_ = self.unfold(torch.stack(outputs, dim=2), steps)
-        return reads_, {"weights": weights, "snapshot": snapshot}
+        return self.unfold(outputs, steps), {"weights": weights, "snapshot": snapshot}
 
     def _fold_events(
         self, edits: Edits, reset: Tensor | None, commit: Tensor | None
