@@ -40,10 +40,18 @@ class WeightMap(NamedTuple):
 
 
 class SolvedChunks:
-    """Chunks of `edits` `[B, M, N, C, ...]` after their solve; `initial` `[M, 1, V, K]` weights."""
+    """Chunks of `edits` `[B, M, N, C, ...]` after their solve; `initial` `[M, 1, V, K]` weights.
+
+    `reads_live` says that `live_reads` will be asked for, which is cheaper known beforehand.
+    """
 
     def __init__(
-        self, edits: Edits, decay: ChannelDecay, initial: Tensor, predicts_with: Prediction
+        self,
+        edits: Edits,
+        decay: ChannelDecay,
+        initial: Tensor,
+        predicts_with: Prediction,
+        reads_live: bool,
     ) -> None:
         self.edits = edits
         self.decay = decay
@@ -52,21 +60,25 @@ class SolvedChunks:
         # Errors E = values - erased W_in^T.
         self.values = edits.value
         self.erased: Tensor | None = None
-        near, query = decay.near_keys(edits.write), edits.query.unsqueeze(-2)
+        self.near = decay.near_keys(edits.write)
+        self.live_scores: Tensor | None = None
         if edits.erase is None:
-            self.live_scores = decay.scores(self.after, query, edits.write, near)[..., 0, :]
             return
         erase = edits.erase.unsqueeze(-2)
-        if predicts_with == "decayed":
-            rows = torch.cat([erase, query], dim=-2)
-            both = decay.scores(self.after, rows, edits.write, near)
-            system, self.live_scores = both.unbind(-2)
+        if predicts_with == "previous":
+            met, met_near = decay.before_decay(), before_write(self.near, decay.block_size)
+            self._solve(edits.erase, self._scores(met, erase, met_near)[..., 0, :], met)
+        elif reads_live:
+            # Both products share their decays.
+            rows = torch.cat([erase, edits.query.unsqueeze(-2)], dim=-2)
+            system, self.live_scores = self._scores(self.after, rows, self.near).unbind(-2)
             self._solve(edits.erase, system, self.after)
         else:
-            met, met_near = decay.before_decay(), before_write(near, decay.block_size)
-            system = decay.scores(met, erase, edits.write, met_near)[..., 0, :]
-            self.live_scores = decay.scores(self.after, query, edits.write, near)[..., 0, :]
-            self._solve(edits.erase, system, met)
+            system = self._scores(self.after, erase, self.near)[..., 0, :]
+            self._solve(edits.erase, system, self.after)
+
+    def _scores(self, place: Placement, rows: Tensor, near: Tensor) -> Tensor:
+        return self.decay.scores(place, rows, self.edits.write, near)
 
     def _solve(self, erase: Tensor, system: Tensor, met: Placement) -> None:
         values = self.edits.value
@@ -79,13 +91,17 @@ class SolvedChunks:
 
     def live_reads(self) -> ReadMap:
         """Every query reads right after its own edit."""
-        return self._reads(self.live_scores, self.after)
+        scores = self.live_scores
+        if scores is None:
+            query = self.edits.query.unsqueeze(-2)
+            scores = self._scores(self.after, query, self.near)[..., 0, :]
+        return self._reads(scores, self.after)
 
     def reads_at(self, index: Tensor) -> ReadMap:
         """Query n reads what the memory holds after edit `index[..., n]`."""
         place, query = self.decay.at(index), self.edits.query.unsqueeze(-2)
-        scores = self.decay.scores_at(index, place, query, self.edits.write)[..., 0, :]
-        return self._reads(scores, place)
+        scores = self.decay.scores_at(index, place, query, self.edits.write, self.near)
+        return self._reads(scores[..., 0, :], place)
 
     def _reads(self, scores: Tensor, place: Placement) -> ReadMap:
         query = self.edits.query

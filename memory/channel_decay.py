@@ -136,13 +136,15 @@ class ChannelDecay:
             return scores
         return scores * place.visible.unsqueeze(-2).to(self.dtype)
 
-    def scores_at(self, index: Tensor, place: Placement, rows: Tensor, keys: Tensor) -> Tensor:
+    def scores_at(
+        self, index: Tensor, place: Placement, rows: Tensor, keys: Tensor, near: Tensor
+    ) -> Tensor:
         """As `scores`, with row i placed at any token `index[..., i]`: `place` is `at(index)`."""
         size = self.block_size
         num_blocks = keys.shape[-2] // size
         blocks = torch.arange(num_blocks, device=index.device)
         in_block = (index.unsqueeze(-1) // size == blocks).to(self.dtype)
-        near = take_rows(self.near_keys(keys).flatten(-2), index)
+        near = take_rows(near.flatten(-2), index)
         own = rows @ torch.unflatten(near, -1, (size, -1)).mT
         # `[..., C, m, C / b, b]`: zero in all blocks but that of the row's token.
         near = own.unsqueeze(-2) * in_block.unsqueeze(-2).unsqueeze(-1)

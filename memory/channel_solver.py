@@ -97,7 +97,8 @@ class ChannelSolver(nn.Module, ABC):
         if reset is not None:
             reset = self.fold_flags(reset, 0)
         decay = ChannelDecay(edits.log_retention, reset, self.block_size)
-        return SolvedChunks(edits, decay, self.initial_weights.unsqueeze(1), self.predicts_with)
+        initial = self.initial_weights.unsqueeze(1)
+        return SolvedChunks(edits, decay, initial, self.predicts_with, not self.reads_commits)
 
     def fold(self, x: Tensor) -> Tensor:
         """`[B, E, M, ...]` to chunks `[B, M, N, C, ...]`."""
