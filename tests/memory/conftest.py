@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from sojourn.memory import MemoryCore, Stack
+from sojourn.memory import Edits, MemoryCore, Stack
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -114,6 +114,19 @@ def commits(core: MemoryCore, batch: int, steps: int) -> dict[str, Tensor]:
     return {"commit": torch.ones(batch, steps, dtype=torch.bool)} if core.reads_commits else {}
 
 
+def make_edits(
+    steps: int, dtype: torch.dtype = torch.float64, key: int = 4, value: int = 3
+) -> Edits:
+    """Random edits of two rows and two memories, with writes of length one."""
+
+    def normal(size: int) -> Tensor:
+        return torch.randn(2, steps, 2, size, dtype=dtype)
+
+    write = nn.functional.normalize(normal(key), dim=-1)
+    retention = nn.functional.logsigmoid(normal(key))
+    return Edits(normal(key), torch.rand_like(write) * write, write, normal(value), retention)
+
+
 def flatten(state: TensorDict) -> dict[str, Tensor]:
     """Leaves by dotted name."""
     flat: dict[str, Tensor] = {}
@@ -141,6 +154,7 @@ class Tools:
     run_in_parts = staticmethod(run_in_parts)
     flatten = staticmethod(flatten)
     commits = staticmethod(commits)
+    make_edits = staticmethod(make_edits)
     assert_same_state = staticmethod(assert_same_state)
 
 
