@@ -60,7 +60,8 @@ class Agent(nn.Module):
 
         `uniform` `[B]` in [0, 1) samples the actions; without it the most likely ones are taken.
         """
-        features, state = self.memory.step(self.encoder(observation), state, reset)
+        x, commit = self.encoder(observation), self._commit(observation)
+        features, state = self.memory.step(x, state, reset, commit=commit)
         logits = self.policy(features, observation["action_mask"])
         action = logits.argmax(-1) if uniform is None else sample_inverse_cdf(logits, uniform)
         log_prob = torch.log_softmax(logits, dim=-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
@@ -73,6 +74,13 @@ class Agent(nn.Module):
         reset: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorDict]:
         """Live `[B, T]` steps at once: masked logits `[B, T, A]`, values `[B, T]`, state after."""
-        features, state = self.memory(self.encoder(observation), state, reset)
+        x, commit = self.encoder(observation), self._commit(observation)
+        features, state = self.memory(x, state, reset, commit=commit)
         logits = self.policy(features, observation["action_mask"])
         return logits, self.value(features), state
+
+    def _commit(self, observation: Mapping[str, Tensor]) -> Tensor | None:
+        """Memories read from a snapshot take it where an episode starts: its token tells how the
+        last one ended.
+        """
+        return observation["episode_start"] if self.memory.reads_commits else None

@@ -7,9 +7,9 @@ Shapes, batch first everywhere:
     D   width of inputs and outputs                  V   value_width
     N   chunks of a call                             C   tokens of a chunk
 
-Every memory is a `MemoryCore`. `FastWeightMemory` and `AttentionMemory` are compositions of pieces;
-`GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top of each other, `Hybrid`
-puts two side by side.
+Every memory is a `MemoryCore`. `FastWeightMemory`, `ChannelGatedMemory` and `AttentionMemory` are
+compositions of pieces; `GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top
+of each other, `Hybrid` puts two side by side.
 """
 
 from .anchored import AnchoredGradient as AnchoredGradient
@@ -17,6 +17,17 @@ from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
+from .channel_gates import BoundedRetention as BoundedRetention
+from .channel_gates import ChannelRetention as ChannelRetention
+from .channel_memory import ChannelGatedMemory as ChannelGatedMemory
+from .channel_rule import ChannelDelta as ChannelDelta
+from .channel_rule import ChannelHebbian as ChannelHebbian
+from .channel_rule import ChannelRule as ChannelRule
+from .channel_rule import Edits as Edits
+from .channel_rule import FeedbackDelta as FeedbackDelta
+from .channel_rule import SelectiveDelta as SelectiveDelta
+from .channel_solver import ChannelSolver as ChannelSolver
+from .channel_solver import ExactChannel as ExactChannel
 from .core import MemoryCore as MemoryCore
 from .estimator import Estimator as Estimator
 from .estimator import Softmax as Softmax
@@ -58,6 +69,8 @@ from .robust import PowerError as PowerError
 from .rule import Gates as Gates
 from .rule import GradientStep as GradientStep
 from .rule import Rule as Rule
+from .rwkv7 import GeneralisedDelta as GeneralisedDelta
+from .snapshot import SnapshotChannel as SnapshotChannel
 from .solver import Solver as Solver
 from .stack import Stack as Stack
 from .state import state_bytes as state_bytes
@@ -69,6 +82,7 @@ from .steps import MomentumGates as MomentumGates
 from .steps import MomentumStep as MomentumStep
 from .steps import NormalisedStep as NormalisedStep
 from .steps import SelectiveStep as SelectiveStep
+from .storage import SymmetricErase as SymmetricErase
 from .systems import Cholesky as Cholesky
 from .systems import ConjugateGradient as ConjugateGradient
 from .systems import SystemSolver as SystemSolver

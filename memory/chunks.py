@@ -28,13 +28,14 @@ class ChunkMaps(NamedTuple):
     """`[B, H, N, C, K]`: what they read besides, O = reads + probes W_in^T"""
 
 
-def fold(x: Tensor, chunk_size: int) -> Tensor:
+def fold(x: Tensor, chunk_size: int, multiple_of: int = 1) -> Tensor:
     """`[B, T, H, ...]` to `[B, H, N, C, ...]`, C <= `chunk_size` and as even as possible.
 
+    C is rounded up to a multiple of `multiple_of`, which must divide `chunk_size`.
     Zeros fill the last chunk: all gates and pairs of a token being zero, it changes no state.
     """
     num_chunks = math.ceil(x.shape[1] / chunk_size)
-    size = math.ceil(x.shape[1] / num_chunks)
+    size = math.ceil(x.shape[1] / (num_chunks * multiple_of)) * multiple_of
     missing = num_chunks * size - x.shape[1]
     if missing:
         x = functional.pad(x, (*(0, 0) * (x.ndim - 2), 0, missing))

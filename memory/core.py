@@ -36,6 +36,8 @@ class MemoryCore(nn.Module, ABC):
     """Whether the state's size grows with the number of tokens."""
     anchored: bool = False
     """Whether the size of chunks is part of the model; then a clock survives resets."""
+    reads_commits: bool = False
+    """Whether reads see a snapshot that only `commit` moves."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -43,6 +43,7 @@ class Hybrid(MemoryCore):
                 )
         self.grows = self.long_term.grows or self.short_term.grows
         self.anchored = self.long_term.anchored or self.short_term.anchored
+        self.reads_commits = self.long_term.reads_commits or self.short_term.reads_commits
 
     def init_state(self, batch: int) -> TensorDict:
         """The initial states of both memories."""

@@ -59,6 +59,7 @@ class Stack(MemoryCore):
         self.blocks = nn.ModuleList(blocks)
         self.grows = any(core.grows for core in cores)
         self.anchored = any(core.anchored for core in cores)
+        self.reads_commits = any(core.reads_commits for core in cores)
 
     def init_state(self, batch: int) -> TensorDict:
         """The initial states of all cores."""

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from sojourn.memory import MemoryCore, Stack
+from sojourn.memory import Edits, MemoryCore, Stack
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -24,6 +24,7 @@ SMALL = {
     "value_width": 3,
     "solver__chunk_size": 4,
     "solver__solver__chunk_size": 4,
+    "solver__block_size": 2,
     "cache__window": 5,
     "solver__window": 3,
     "estimator__count": 2,
@@ -126,6 +127,24 @@ def run_in_parts(
     return torch.cat(outputs, dim=1), state
 
 
+def commits(core: MemoryCore, batch: int, steps: int) -> dict[str, Tensor]:
+    """A commit at every token, for memories whose reads would otherwise see nothing new."""
+    return {"commit": torch.ones(batch, steps, dtype=torch.bool)} if core.reads_commits else {}
+
+
+def make_edits(
+    steps: int, dtype: torch.dtype = torch.float64, key: int = 4, value: int = 3
+) -> Edits:
+    """Random edits of two rows and two memories, with writes of length one."""
+
+    def normal(size: int) -> Tensor:
+        return torch.randn(2, steps, 2, size, dtype=dtype)
+
+    write = nn.functional.normalize(normal(key), dim=-1)
+    retention = nn.functional.logsigmoid(normal(key))
+    return Edits(normal(key), torch.rand_like(write) * write, write, normal(value), retention)
+
+
 def flatten(state: TensorDict) -> dict[str, Tensor]:
     """Leaves by dotted name."""
     flat: dict[str, Tensor] = {}
@@ -158,6 +177,8 @@ class Tools:
     randomise = staticmethod(randomise)
     run_in_parts = staticmethod(run_in_parts)
     flatten = staticmethod(flatten)
+    commits = staticmethod(commits)
+    make_edits = staticmethod(make_edits)
     assert_same_state = staticmethod(assert_same_state)
 
 

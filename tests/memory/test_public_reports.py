@@ -96,13 +96,14 @@ def test_given_state_is_used_flash_linear_attention_351(tools, name):
     core = memory(tools, name)
     x = torch.randn(4, 8, WIDTH)
     with torch.no_grad():
-        _, live = core(torch.randn(4, 8, WIDTH), core.init_state(4))
+        flags = tools.commits(core, 4, 8)
+        _, live = core(torch.randn(4, 8, WIDTH), core.init_state(4), **flags)
     # Scaled, not random: the moments of second-order memories must stay positive definite.
     state = map_leaves(
         lambda leaf: (3.0 * leaf).requires_grad_() if leaf.is_floating_point() else leaf, live
     )
-    y, _ = core(x, state)
-    y_steps, _ = tools.run_in_parts(core, x, state, {}, [1] * 8)
+    y, _ = core(x, state, **flags)
+    y_steps, _ = tools.run_in_parts(core, x, state, flags, [1] * 8)
     torch.testing.assert_close(y, y_steps, rtol=1e-4, atol=1e-4)
     floating = [leaf for leaf in leaves(state) if leaf.is_floating_point()]
     if floating:
@@ -121,7 +122,8 @@ def test_heads_are_real_parameters_titans_pytorch_64(tools, name, num_heads):
             assert all(stride > 0 for stride, size in sizes if size > 1)
         optimiser = torch.optim.Adam(one.parameters(), lr=1e-2)
         before = [parameter.detach().clone() for parameter in one.parameters()]
-        one(x, one.init_state(2))[0].square().sum().backward()
+        y, _ = one(x, one.init_state(2), **tools.commits(one, 2, 9))
+        y.square().sum().backward()
         optimiser.step()
         used = [p.grad is not None for p in one.parameters()]
         assert all(used)
