@@ -14,3 +14,6 @@ export OMP_NUM_THREADS=1
     echo "memory=linear_attention folder=$study/linear_attention"
 } | xargs -P "${1:-2}" -I{} bash -c '.venv/bin/sojourn train experiment=quickstart quiet=true {}'
 .venv/bin/sojourn compare "$study/*" output=results/quickstart
+# The same without the longer run: every memory at the quickstart's budget.
+.venv/bin/sojourn compare "$study/gated_delta_net-*" "$study/gru" "$study/none" \
+    "$study/linear_attention" "$study/reset-every-episode" output=results/quickstart/equal_budget
