@@ -126,3 +126,21 @@ def test_greedy_acting_takes_the_likeliest_action(make_rollout: MakeRollout) -> 
 def test_an_unknown_boundary_is_refused(make_rollout: MakeRollout, name: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: expected one of episode, task, lifetime, never"):
         make_rollout(**{name: value})
+
+
+def test_a_snapshot_memory_sees_past_episodes_from_the_next_one_on(
+    make_rollout: MakeRollout,
+) -> None:
+    rollout = make_rollout("memt")  # episodes of five pulls
+    trajectory, _ = rollout.collect(10)
+    observation, agent = trajectory.steps["observation"], rollout.agent
+    with torch.no_grad():  # reads of a fresh core are zero: let its memory be heard
+        for parameter in agent.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+        logits, _, _ = agent.unroll(observation, agent.init_state(4))
+        changed = observation.clone()
+        changed["previous_action"][:, 2] = (changed["previous_action"][:, 2] + 1) % 3
+        after, _, _ = agent.unroll(changed, agent.init_state(4))
+    difference = (logits - after).abs().amax(dim=(0, 2))
+    # Two convolutions of width 4 alone reach six steps back, from pull 2 to pull 8.
+    assert difference[9] > 1e-7, "the second episode remembers the first"
