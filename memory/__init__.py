@@ -29,6 +29,17 @@ from .channel_rule import SelectiveDelta as SelectiveDelta
 from .channel_solver import ChannelSolver as ChannelSolver
 from .channel_solver import ExactChannel as ExactChannel
 from .core import MemoryCore as MemoryCore
+from .diagnostics import Measures as Measures
+from .diagnostics import diagnose as diagnose
+from .diagnostics import layers_of as layers_of
+from .diagnostics import observe as observe
+from .diagnostics_capacity import capacity as capacity
+from .diagnostics_capacity import random_pairs as random_pairs
+from .diagnostics_capacity import recall_curve as recall_curve
+from .diagnostics_gates import half_life as half_life
+from .diagnostics_probe import Seen as Seen
+from .diagnostics_state import effective_rank as effective_rank
+from .diagnostics_state import stable_rank as stable_rank
 from .estimator import Estimator as Estimator
 from .estimator import Softmax as Softmax
 from .estimator import TopK as TopK

@@ -30,7 +30,7 @@ def contain(
 ) -> tuple[Tensor, TensorDict]:
     """`core.advance`, where a bad token or state row spoils only what comes after it in its row."""
     bad_token = ~torch.isfinite(x.detach().sum(-1, dtype=_summing_dtype(x)))
-    bad_row = _bad_rows(state, bad_token)
+    bad_row = bad_rows(state, bad_token)
     spoiled = spoiled_memory(bad_token, bad_row, reset, mask)
 
     y, state = core.advance(
@@ -62,9 +62,12 @@ def spoiled_memory(
     return last_bad >= torch.where(reset, times, -1).cummax(1).values
 
 
-def _bad_rows(state: TensorDict, bad_token: Tensor) -> Tensor:
-    """`[B]`: rows with a non-finite number in a floating leaf; a sum is finite if its terms are."""
-    bad = torch.zeros_like(bad_token[:, 0])
+def bad_rows(state: TensorDict, like: Tensor) -> Tensor:
+    """`[B]`: rows with a non-finite number in a floating leaf; a sum is finite if its terms are.
+
+    `like` `[B, ...]` gives the number of rows and the device.
+    """
+    bad = torch.zeros(like.shape[:1], dtype=torch.bool, device=like.device)
     for leaf in leaves(state):
         if leaf.is_floating_point() and leaf.numel():
             total = leaf.detach().flatten(1).sum(1, dtype=_summing_dtype(leaf))
