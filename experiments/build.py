@@ -42,26 +42,30 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     rollout = Rollout(
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )
-    trainer: MetaTrainer = _make(config, "trainer", agent=agent)
+    trainer: MetaTrainer = make(config, "trainer", agent=agent)
     return Parts(stream, agent, rollout, trainer)
 
 
 def build_stream(config: DictConfig, seed: int) -> Stream:
     """The stream of a configuration under a root seed."""
-    stream: Stream = _make(config, "stream", seed=seed)
+    stream: Stream = make(config, "stream", seed=seed)
     return stream
 
 
 def build_agent(config: DictConfig, stream: Stream) -> Agent:
     """An agent with a fresh stack of memories for the stream's observations and actions."""
     agent = config.agent
-    cores: list[MemoryCore] = [
-        _make(config, "memory", width=agent.width) for _ in range(agent.depth)
-    ]
+    cores = [build_memory(config, agent.width) for _ in range(agent.depth)]
     try:
         return Agent(stream.interface, Stack(cores, mlp_ratio=agent.mlp_ratio))
     except ValueError as error:
         raise UsageError(f"agent: {error}") from error
+
+
+def build_memory(config: DictConfig, width: int) -> MemoryCore:
+    """One fresh memory of a configuration, for tokens of `width` numbers."""
+    memory: MemoryCore = make(config, "memory", width=width)
+    return memory
 
 
 def choose_device(name: str) -> torch.device:
@@ -84,7 +88,7 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
 
 
-def _make(config: DictConfig, group: str, **extra: Any) -> Any:
+def make(config: DictConfig, group: str, **extra: Any) -> Any:
     """Make a group's object; a refusal by a constructor becomes one line naming the group.
 
     Objects are passed to a partial: Hydra would copy them into its configuration.
