@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -25,6 +26,9 @@ class Verb(NamedTuple):
 VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
     "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
+    "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
+    "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
+    "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
 }
 HELP_WORDS = ("--help", "-h", "help")
@@ -33,6 +37,8 @@ HELP_WORDS = ("--help", "-h", "help")
 def main(words: Sequence[str] | None = None) -> int:
     """Entry point of the command; `words` defaults to the process's own. Returns the exit code."""
     words = list(sys.argv[1:] if words is None else words)
+    if os.getcwd() not in sys.path:  # modules beside the user: stream.tasks=[my_envs:Foo-v0]
+        sys.path.append(os.getcwd())
     try:
         return _dispatch(words)
     except UsageError as error:
@@ -58,7 +64,8 @@ def _dispatch(words: list[str]) -> int:
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
     if any(word in HELP_WORDS for word in rest):
-        return _call(Verb("help", f"help_{name}", "", ""), [w for w in rest if w not in HELP_WORDS])
+        function = f"help_{name.replace('-', '_')}"
+        return _call(Verb("help", function, "", ""), [w for w in rest if w not in HELP_WORDS])
     return _call(VERBS[name], rest)
 
 
