@@ -24,7 +24,7 @@ class BernoulliBandit(Family):
     """
 
     def __init__(self, num_arms: int = 5, num_pulls: int = 100) -> None:
-        _check_size(num_arms, num_pulls)
+        check_size(num_arms, num_pulls)
         self.name = f"bandit-{num_arms}x{num_pulls}"
         self.num_arms = num_arms
         self.num_pulls = num_pulls
@@ -57,7 +57,7 @@ class MovingBandit(Family):
     def __init__(
         self, num_arms: int = 10, num_pulls: int = 200, best: float = 0.9, others: float = 0.5
     ) -> None:
-        _check_size(num_arms, num_pulls)
+        check_size(num_arms, num_pulls)
         if not 0.0 <= others < best <= 1.0:
             raise ValueError(f"arms: expected 0 <= others < best <= 1, got {others} and {best}")
         self.name = f"moving-bandit-{num_arms}x{num_pulls}"
@@ -88,7 +88,8 @@ class MovingBandit(Family):
         return BanditSimulator
 
 
-def _check_size(num_arms: int, num_pulls: int) -> None:
+def check_size(num_arms: int, num_pulls: int) -> None:
+    """Raise ValueError, naming the argument, for a bandit that is too small."""
     if num_arms < 2:
         raise ValueError(f"num_arms: expected at least 2, got {num_arms}")
     if num_pulls < 4:

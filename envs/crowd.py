@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from .actions import checked_actions
 from .crowd_state import restore_rows
-from .episodes import CrowdStep, EpisodeRecord, Status, episode_record
+from .episodes import CrowdStep, EpisodeRecord, InstanceReturns, Status, episode_record
+from .faults import EnvironmentFault, FaultLog
 from .interface import Array, Interface, Observation
-from .regret import reference_gap
+from .regret import valid_reference
 from .rows import ActionLog, RowCounters
 from .stream import Stream
-from .task import Segment
+from .task import Reference, Segment
 
 NEVER = np.iinfo(np.int64).max
+NAN = float("nan")
 
 
 class Crowd:
@@ -27,9 +30,10 @@ class Crowd:
 
     The agent sees the channels of the stream and the inputs `action_mask` bool `[B, A]`,
     `previous_action` int64 `[B]` (A: none yet), `previous_reward` float32 `[B]`, `episode_start`
-    and `task_start` bool `[B]`. The previous action and reward are blank at the start of a lifetime
-    only: they cross the ends of episodes and tasks. `task_start` stays False on a stream that hides
-    its switches.
+    and `task_start` bool `[B]`; where actions have several parts, those after the first as
+    `previous_parts` float32 `[B, num_parts - 1]`. The previous action and reward are blank at the
+    start of a lifetime only: they cross the ends of episodes and tasks. `task_start` stays False on
+    a stream that hides its switches.
     """
 
     def __init__(self, stream: Stream, num_lifetimes: int, first_lifetime: int = 0) -> None:
@@ -40,16 +44,21 @@ class Crowd:
         self.stream = stream
         self.num_lifetimes = num_lifetimes
         self._simulator = stream.simulator(num_lifetimes)
-        self._counters = RowCounters.blank(num_lifetimes)
-        self._actions = ActionLog(num_lifetimes)
+        self._counters = RowCounters.blank(num_lifetimes, stream.interface)
+        self._actions = ActionLog(num_lifetimes, stream.interface)
+        self._faults = FaultLog(stream.on_error, num_lifetimes)
+        self._announced = stream.announce == "announced"
         self._segments: list[Segment] = []
         self._step_limit = np.full(num_lifetimes, NEVER)
         self._reward_scale = np.ones(num_lifetimes, np.float32)
-        self._optimal = np.full(num_lifetimes, np.nan)
-        self._floor = np.full(num_lifetimes, np.nan)
+        self._references: list[Reference | None] = [None] * num_lifetimes
+        self._optimal = [NAN] * num_lifetimes
+        self._informed = [NAN] * num_lifetimes
+        self._floor = [NAN] * num_lifetimes
         for row in range(num_lifetimes):
             self._segments.append(stream.segment(first_lifetime + row, 0))
-            self._begin_lifetime(row, first_lifetime + row)
+            self._counters.enter_lifetime(row, first_lifetime + row, self._announced)
+            self._begin(row, new_segment=True)
         self.observation = self._observe()
 
     @property
@@ -63,38 +72,49 @@ class Crowd:
         return list(self._segments)
 
     @property
+    def num_faults(self) -> int:
+        """How many episodes broke because their environment did, and were borne."""
+        return self._faults.total
+
+    @property
     def task_names(self) -> list[str]:
         """The name of the task that every row plays."""
         return [segment.task.name for segment in self._segments]
 
     def step(self, actions: Array) -> CrowdStep:
-        """Play one action per row (integers `[B]`).
+        """Play one action per row (integers `[B]`, or float32 `[B, num_parts]`).
 
-        Raises ValueError for a wrong shape and for actions that the task of a row does not have.
+        Raises ValueError for a wrong shape and for actions that the task of a row does not have,
+        `EnvironmentFault` where an environment breaks and the stream does not bear it.
         """
-        actions = self._checked(actions)
+        mask = self.observation["action_mask"]
+        actions = checked_actions(self.interface, actions, mask, self._segments)
         outcome = self._simulator.step(actions)
         counters = self._counters
         counters.count_step(actions, outcome.reward, outcome.expected_reward)
         self._actions.append(actions)
         truncated = outcome.truncated
         ended = outcome.terminated | truncated
-        cut = (counters.segment_step >= self._step_limit) & ~ended
-        truncated = truncated | cut
+        failed = np.zeros(self.num_lifetimes, bool)
+        failed[list(outcome.faults)] = True
+        cut = (counters.segment_step >= self._step_limit) & ~(ended | failed)
+        truncated = truncated | cut | failed
         task_end = np.zeros(self.num_lifetimes, bool)
         lifetime_end = np.zeros(self.num_lifetimes, bool)
         reward_scale = self._reward_scale.copy()
         final: Observation | None = None
         episodes: list[EpisodeRecord] = []
-        closing = np.flatnonzero(ended | cut).tolist()
+        closing = np.flatnonzero(ended | truncated).tolist()
         if closing:
             final = self._observe()
         for row in closing:
             status: Status = "truncated"
-            if cut[row] or outcome.terminated[row]:
-                status = "cut" if cut[row] else "terminated"
+            if cut[row] or failed[row]:
+                status = "cut" if cut[row] else "failed"
+            elif outcome.terminated[row]:
+                status = "terminated"
             episodes.append(self._record(row, status))
-            task_end[row], lifetime_end[row] = self._move_on(row)
+            task_end[row], lifetime_end[row] = self._move_on(row, outcome.faults.get(row))
         self.observation = self._observe()
         return CrowdStep(
             observation=self.observation,
@@ -118,6 +138,7 @@ class Crowd:
         """Everything needed to live on from here, in integers, arrays and lists of arrays."""
         return {
             "seed": self.stream.seed,
+            "num_faults": self.num_faults,
             "counters": self._counters.state_dict(),
             "actions": [self._actions.of(row) for row in range(self.num_lifetimes)],
             "observation": {name: array.copy() for name, array in self.observation.items()},
@@ -136,6 +157,7 @@ class Crowd:
                 f" got seed {found[0]} and {found[1]} lifetimes"
             )
         counters = self._counters
+        self._faults.total = int(state["num_faults"])
         counters.load_state_dict(state["counters"])
         for row in range(self.num_lifetimes):
             self._begin_segment(row)
@@ -153,49 +175,12 @@ class Crowd:
         self._simulator.close()
 
     def _observe(self) -> Observation:
-        shown = self._simulator.observation()
-        counters = self._counters
-        shown["previous_action"] = counters.previous_action.copy()
-        shown["previous_reward"] = counters.previous_reward.copy()
-        shown["episode_start"] = counters.episode_start.copy()
-        shown["task_start"] = counters.task_start.copy()
-        return shown
-
-    def _checked(self, actions: Array) -> Array:
-        actions = np.asarray(actions, np.int64)
-        if actions.shape != (self.num_lifetimes,):
-            raise ValueError(f"actions: expected [{self.num_lifetimes}], got {actions.shape}")
-        mask = self.observation["action_mask"]
-        legal = (actions >= 0) & (actions < mask.shape[1])
-        legal &= np.take_along_axis(mask, np.where(legal, actions, 0)[:, None], 1)[:, 0]
-        if not legal.all():
-            row = int(np.flatnonzero(~legal)[0])
-            name, num_actions = self._segments[row].task.name, int(mask[row].sum())
-            raise ValueError(
-                f"actions: row {row} plays {name!r}, which has {num_actions} actions; "
-                f"got {actions[row]}"
-            )
-        return actions
+        return self._simulator.observation() | self._counters.inputs()
 
     def _record(self, row: int, status: Status) -> EpisodeRecord:
-        optimal, floor = float(self._optimal[row]), float(self._floor[row])
-        return episode_record(self._counters, row, self._segments[row], optimal, floor, status)
-
-    def _begin_lifetime(self, row: int, lifetime: int) -> None:
-        counters = self._counters
-        counters.lifetime[row] = lifetime
-        counters.segment[row] = counters.lifetime_step[row] = 0
-        counters.previous_action[row] = self.interface.num_actions
-        counters.previous_reward[row] = 0.0
-        self._enter_segment(row)
-
-    def _enter_segment(self, row: int) -> None:
-        """Begin the segment the cursor points to, at its first step."""
-        counters = self._counters
-        counters.segment_step[row] = counters.episode[row] = 0
-        counters.task_start[row] = self.stream.announce == "announced"
-        self._begin_segment(row)
-        self._begin_episode(row)
+        returns = InstanceReturns(self._optimal[row], self._floor[row], self._informed[row])
+        segment, reference = self._segments[row], self._references[row]
+        return episode_record(self._counters, row, segment, reference, returns, status)
 
     def _begin_segment(self, row: int) -> None:
         """Put the segment the cursor points to into the simulator."""
@@ -205,8 +190,10 @@ class Crowd:
         self._simulator.begin_segment(row, segment)
         in_steps = segment.length.unit == "steps"
         self._step_limit[row] = segment.length.amount if in_steps else NEVER
-        gap = reference_gap(segment.task.reference)
-        self._reward_scale[row] = 1.0 if np.isnan(gap) else 1.0 / gap
+        reference = valid_reference(segment.task.reference)
+        self._references[row] = reference
+        gap = 1.0 if reference is None else reference.ceiling - reference.floor
+        self._reward_scale[row] = 1.0 / gap
 
     def _begin_episode(self, row: int) -> None:
         self._counters.begin_episode(row)
@@ -215,23 +202,57 @@ class Crowd:
 
     def _seed_episode(self, row: int) -> None:
         """Start the episode the cursor points to and ask how well it could go."""
-        seed = self._segments[row].episode_seed(int(self._counters.episode[row]))
-        self._simulator.begin_episode(row, seed)
-        self._optimal[row] = self._simulator.optimal_return(row)
-        self._floor[row] = self._simulator.floor_return(row)
+        segment, episode = self._segments[row], int(self._counters.episode[row])
+        simulator = self._simulator
+        simulator.begin_episode(row, segment.episode_seed(episode))
+        self._optimal[row] = simulator.optimal_return(row)
+        self._floor[row] = simulator.floor_return(row)
+        reference = self._references[row]
+        hides = reference is not None and reference.informed is not None
+        self._informed[row] = simulator.informed_return(row, episode) if hides else NAN
 
-    def _move_on(self, row: int) -> tuple[bool, bool]:
+    def _move_on(self, row: int, fault: EnvironmentFault | None) -> tuple[bool, bool]:
         """Begin what follows an ended episode; says whether the task and the lifetime ended."""
+        if fault is None:
+            self._faults.clear(row)
+        else:
+            self._faults.note(row, fault)
+        task_end, lifetime_end = self._advance(row, failed=fault is not None)
+        further = self._begin(row, new_segment=task_end)
+        return task_end or further[0], lifetime_end or further[1]
+
+    def _advance(self, row: int, failed: bool) -> tuple[bool, bool]:
+        """Point the cursor to the next episode; says whether the task and the lifetime ended."""
         counters = self._counters
         length = self._segments[row].length
         counters.episode[row] += 1
         lived = counters.episode[row] if length.unit == "episodes" else counters.segment_step[row]
-        if lived < length.amount:
-            self._begin_episode(row)
+        replaced = failed and self.stream.on_error == "replace_task"
+        if lived < length.amount and not replaced:
             return False, False
-        counters.segment[row] += 1
-        if counters.segment[row] == self.stream.lifetime_segments:
-            self._begin_lifetime(row, int(counters.lifetime[row]) + self.num_lifetimes)
+        segment = int(counters.segment[row]) + 1
+        lifetime = int(counters.lifetime[row])
+        if segment == self.stream.num_segments(lifetime):
+            lifetime += self.num_lifetimes
+            counters.enter_lifetime(row, lifetime, self._announced)
             return True, True
-        self._enter_segment(row)
+        counters.enter_segment(row, segment, self._announced)
         return True, False
+
+    def _begin(self, row: int, new_segment: bool) -> tuple[bool, bool]:
+        """Begin the episode the cursor points to, or the first one after it that can be begun.
+
+        Says whether the search went past the end of the task and of the lifetime.
+        """
+        task_end = lifetime_end = False
+        while True:
+            try:
+                if new_segment:
+                    self._begin_segment(row)
+                self._begin_episode(row)
+                return task_end, lifetime_end
+            except EnvironmentFault as fault:
+                self._faults.note(row, fault)
+                new_segment = True
+                ended = self._advance(row, failed=True)
+                task_end, lifetime_end = task_end or ended[0], lifetime_end or ended[1]

@@ -48,9 +48,11 @@ def _replay(simulator: Simulator, actions: Sequence[Array]) -> set[int]:
         rows = np.array([row for row in sorted(going) if len(actions[row]) > step])
         if len(rows) == 0:
             break
-        played = np.array([actions[row][step] for row in rows], np.int64)
+        played = np.stack([actions[row][step] for row in rows])
+        if played.dtype.kind == "i":
+            played = played.astype(np.int64)
         outcome = simulator.step(played, rows)
-        going -= set(rows[outcome.terminated | outcome.truncated].tolist())
+        going -= set(rows[outcome.terminated | outcome.truncated].tolist()) | set(outcome.faults)
     return going
 
 

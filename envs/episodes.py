@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .interface import Array, Observation
 from .regret import episode_reference
 from .rows import RowCounters
-from .task import Segment, Unit
+from .task import Reference, Segment, Unit
 
-Status = Literal["terminated", "truncated", "cut", "running"]
+Status = Literal["terminated", "truncated", "cut", "failed", "running"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,10 @@ class EpisodeRecord:
     expectations (NaN where unknown). `optimal_return` is the best return of the instance (the
     pooled ceiling where only that is known), `floor_return` that of the random policy (of the
     instance where analytic, else pooled); NaN where no valid reference exists. An episode is `cut`
-    where its segment ran out of steps.
+    where its segment ran out of steps, `failed` where its environment broke (all returns to
+    compare with are NaN then). `informed_return` is the best expected return of the instance for
+    who meets the task in this segment and does not know what it hides (NaN where nothing is hidden
+    or nobody knows).
     """
 
     lifetime: int
@@ -39,6 +43,7 @@ class EpisodeRecord:
     optimal_return: float
     floor_return: float
     status: Status
+    informed_return: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class CrowdStep:
     `final_observation` (None when no episode ended) is what the rows saw before that. `reward` and
     `expected_reward` (NaN unknown) are float32; `terminated`, `truncated`, `task_end` and
     `lifetime_end` bool. `reward_scale` float32 is 1 / (ceiling - floor) of the task that gave the
-    reward, 1 where it has no valid reference. A cut episode counts as truncated.
+    reward, 1 where it has no valid reference. A cut or failed episode counts as truncated.
     """
 
     observation: Observation
@@ -64,29 +69,42 @@ class CrowdStep:
     episodes: list[EpisodeRecord]
 
 
+class InstanceReturns(NamedTuple):
+    """What is known of a running episode's instance; NaN: nothing."""
+
+    optimal: float
+    floor: float
+    informed: float
+
+
 def episode_record(
     counters: RowCounters,
     row: int,
     segment: Segment,
-    optimal: float,
-    floor: float,
+    reference: Reference | None,
+    returns: InstanceReturns,
     status: Status,
 ) -> EpisodeRecord:
-    """The record of a row's episode so far; `optimal` and `floor` of its instance, NaN unknown."""
-    task, num_steps = segment.task, int(counters.episode_step[row])
-    optimal, floor = episode_reference(task.reference, task.unit, num_steps, optimal, floor)
+    """The record of a row's episode so far; `reference` is the task's where that is valid."""
+    task, num_steps = segment.task, int(counters.episode_step.item(row))
+    optimal, floor, informed = returns
+    if status == "failed":
+        optimal = floor = informed = math.nan
+    else:
+        optimal, floor = episode_reference(reference, task.unit, num_steps, optimal, floor)
     return EpisodeRecord(
-        lifetime=int(counters.lifetime[row]),
-        segment=int(counters.segment[row]),
-        task=task.name,
-        task_index=segment.task_index,
-        unit=task.unit,
-        episode=int(counters.episode[row]),
-        start_step=int(counters.lifetime_step[row]) - num_steps,
-        num_steps=num_steps,
-        total_return=float(counters.total_return[row]),
-        expected_return=float(counters.expected_return[row]),
-        optimal_return=optimal,
-        floor_return=floor,
-        status=status,
+        counters.lifetime.item(row),
+        counters.segment.item(row),
+        task.name,
+        segment.task_index,
+        task.unit,
+        counters.episode.item(row),
+        counters.lifetime_step.item(row) - num_steps,
+        num_steps,
+        counters.total_return.item(row),
+        counters.expected_return.item(row),
+        optimal,
+        floor,
+        status,
+        informed,
     )

@@ -1,73 +1,73 @@
-"""Any registered Gymnasium environment as a task, with the references its user declares."""
+"""Any Gymnasium environment as a task, with the references its user declares."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping
+from functools import reduce
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from .adapter import Missions, interface_of
+from .draws import check_draws, drawn, extremes
 from .interface import Interface
+from .making import Changes, Source, frozen, make_env, set_attributes, source_name, wrapped
 from .task import Env, Family, InstanceRule, Reference, Task, Unit
 
 
 class GymnasiumTask(Task):
-    """One registered environment; nothing of it is hidden but what its seed draws."""
+    """One environment with its arguments; hidden are its attributes and what its seed draws."""
 
     def __init__(
         self,
-        env_id: str,
+        source: Source,
         kwargs: Mapping[str, Any],
         max_episode_steps: int | None,
-        unit: Unit,
-        instance: InstanceRule,
-        reference: Reference | None,
+        changes: Changes,
     ) -> None:
-        self.name = env_id
-        self.unit = unit
-        self.instance = instance
-        self.reference = reference
+        self.name = source_name(source)
+        self._source = source
         self._kwargs = dict(kwargs)
         self._max_episode_steps = max_episode_steps
+        self._changes = changes
 
     @property
     def env_key(self) -> Hashable:
-        """The id with everything that `gymnasium.make` is told."""
-        kwargs = json.dumps(self._kwargs, sort_keys=True, default=repr)
-        return (self.name, kwargs, self._max_episode_steps)
+        """Everything that makes the environment, and which attributes a task sets."""
+        changes = self._changes
+        made = (self._kwargs, list(changes.wrappers), sorted(changes.attributes))
+        return (self._source, self._max_episode_steps, frozen(made))
 
     def make_env(self) -> Env:
-        """`gymnasium.make` without its run-time checker, which costs more than a step."""
-        made: Env = gymnasium.make(
-            self.name,
-            max_episode_steps=self._max_episode_steps,
-            disable_env_checker=True,
-            **self._kwargs,
-        )
-        return made
+        """A new environment inside its wrappers."""
+        made = make_env(self._source, self._kwargs, self._max_episode_steps)
+        return wrapped(made, self._changes.wrappers)
+
+    def configure(self, env: Env) -> None:
+        """Set the attributes of this task."""
+        set_attributes(env, self._changes.attributes)
 
 
 class GymnasiumFamily(Family):
-    """One environment by its id (`CartPole-v1`, or `module:Id` to import a module first).
+    """One environment by its id or factory (see `making`), tasks differing in what is drawn.
 
-    `max_episode_steps` truncates episodes (None: what the id says). `instance` says whether every
-    episode of a segment replays one seed (`fixed`) or draws its own (`resampled`). Without a
-    `reference` regret is not measured. Raises ValueError for an unknown id, with the nearest
-    registered one, and for spaces that no channel can carry.
+    `kwargs` go to the environment, `max_episode_steps` truncates episodes (None: what the id says),
+    `changes` wraps it and sets its attributes. `instance` says whether every episode of a segment
+    replays one seed (`fixed`) or draws its own (`resampled`). Without a `reference` regret is not
+    measured. Raises ValueError for an unknown id, with the nearest registered one, and for spaces
+    that no channel or action can carry.
     """
 
     def __init__(
         self,
-        id: str,
+        id: Source,
         kwargs: Mapping[str, Any] | None = None,
         max_episode_steps: int | None = None,
         unit: Unit = "return",
         instance: InstanceRule = "resampled",
         reference: Reference | None = None,
         missions: Missions = "ignored",
+        changes: Changes | None = None,
     ) -> None:
         if unit not in ("return", "rate"):
             raise ValueError(f"unit: expected 'return' or 'rate', got {unit!r}")
@@ -75,26 +75,41 @@ class GymnasiumFamily(Family):
             raise ValueError(f"instance: expected 'fixed' or 'resampled', got {instance!r}")
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ValueError(f"max_episode_steps: expected at least 1, got {max_episode_steps}")
-        self.name = id
-        self._task = GymnasiumTask(id, kwargs or {}, max_episode_steps, unit, instance, reference)
-        try:
-            env = self._task.make_env()
-        except (gymnasium.error.Error, ImportError) as error:
-            raise ValueError(f"id: {error}") from error
-        except Exception as error:
-            raise ValueError(
-                f"id: {id} cannot be made with kwargs {dict(kwargs or {})} "
-                f"({type(error).__name__}: {error})"
-            ) from error
-        self._interface = interface_of(env, missions)
-        env.close()
+        self.name = source_name(id)
+        self._source, self._kwargs = id, dict(kwargs or {})
+        self._max_episode_steps = max_episode_steps
+        self._changes = changes or Changes()
+        self._unit, self._instance, self._reference = unit, instance, reference
+        check_draws(self._kwargs, "kwargs")
+        check_draws(self._changes.attributes, "attributes")
+        self._interface = reduce(Interface.union, self._interfaces(missions))
 
     @property
     def interface(self) -> Interface:
-        """What the environment shows, read from its spaces."""
+        """What the environment shows, read from its spaces over all that can be drawn."""
         return self._interface
 
     def draw(self, rng: np.random.Generator) -> Task:
-        """The environment itself: its instances differ by seed alone."""
-        del rng
-        return self._task
+        """The environment with its parameters drawn."""
+        kwargs = drawn(self._kwargs, rng)
+        return self._task(kwargs, drawn(self._changes.attributes, rng))
+
+    def _task(self, kwargs: Mapping[str, Any], attributes: Mapping[str, Any]) -> Task:
+        changes = Changes(self._changes.wrappers, attributes)
+        task = GymnasiumTask(self._source, kwargs, self._max_episode_steps, changes)
+        task.unit, task.instance, task.reference = self._unit, self._instance, self._reference
+        return task
+
+    def _interfaces(self, missions: Missions) -> list[Interface]:
+        """The interfaces at the ends of all draws; makes every environment once to see it work."""
+        found = []
+        attributes = next(extremes(self._changes.attributes))
+        for kwargs in extremes(self._kwargs):
+            task = self._task(kwargs, attributes)
+            env = task.make_env()
+            try:
+                task.configure(env)
+                found.append(interface_of(env, missions))
+            finally:
+                env.close()
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -9,14 +10,17 @@ import numpy as np
 from gymnasium import spaces
 
 from .crowd import Crowd
-from .interface import Channel, Interface, Observation
+from .interface import PREVIOUS_PARTS, Array, Channel, Interface, Observation
 from .stream import Stream
 
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class Lifetime(gymnasium.Env[dict[str, Any], np.int64]):
+class Lifetime(gymnasium.Env[dict[str, Any], Any]):
     """Plays lifetimes of a stream end to end: tasks change while the environment goes on.
+
+    An action is an integer; where the stream's have several parts, a dictionary of `choices` and
+    `reals`, masked by `action_mask` in this order.
 
     The observation is a dictionary of the stream's channels and the inputs `action_mask`,
     `previous_action`, `previous_reward`, `episode_start`, `task_start`. A finite lifetime ends
@@ -31,7 +35,7 @@ class Lifetime(gymnasium.Env[dict[str, Any], np.int64]):
         self._next = index
         self._crowd: Crowd | None = None
         self.observation_space = observation_space(stream.interface)
-        self.action_space = spaces.Discrete(stream.interface.num_actions)
+        self.action_space = action_space(stream.interface)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -44,11 +48,11 @@ class Lifetime(gymnasium.Env[dict[str, Any], np.int64]):
         self._crowd = Crowd(self._stream, 1, first_lifetime=index)
         return _first_row(self._crowd.observation), {"lifetime": index}
 
-    def step(self, action: np.int64) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Play one action; raises ValueError for one that `action_mask` rules out."""
         if self._crowd is None:
             raise RuntimeError("reset the lifetime before its first step")
-        result = self._crowd.step(np.array([action]))
+        result = self._crowd.step(_as_array(action))
         ended = bool(result.lifetime_end[0])
         shown = result.observation
         if ended and result.final_observation is not None:
@@ -77,20 +81,41 @@ def observation_space(interface: Interface) -> spaces.Dict:
     parts: dict[str, spaces.Space[Any]] = {
         name: _channel_space(channel) for name, channel in interface.channels.items()
     }
-    parts["action_mask"] = spaces.Box(0, 1, (num_actions,), np.int8)
+    parts["action_mask"] = spaces.Box(0, 1, (interface.mask_width,), np.int8)
     parts["previous_action"] = spaces.Discrete(num_actions + 1)
     parts["previous_reward"] = spaces.Box(-LARGEST, LARGEST, (1,), np.float32)
     parts["episode_start"] = spaces.Discrete(2)
     parts["task_start"] = spaces.Discrete(2)
+    if interface.num_parts > 1:
+        high = np.array([n - 1 for n in interface.branches] + [1] * interface.num_reals, np.float32)
+        low = np.array([0] * len(interface.branches) + [-1] * interface.num_reals, np.float32)
+        parts[PREVIOUS_PARTS] = spaces.Box(low, high, dtype=np.float32)
     return spaces.Dict(parts)
+
+
+def action_space(interface: Interface) -> spaces.Space[Any]:
+    """The space of one row of a crowd's actions, masked options included."""
+    if interface.num_parts == 1:
+        return spaces.Discrete(interface.num_actions)
+    reals = spaces.Box(-1.0, 1.0, (interface.num_reals,), np.float32)
+    return spaces.Dict(choices=spaces.MultiDiscrete(list(interface.choices)), reals=reals)
+
+
+def _as_array(action: Any) -> Array:
+    """An action of `action_space` as the actions of a crowd of one."""
+    if isinstance(action, Mapping):
+        action = np.concatenate([action["choices"], action["reals"]])
+    return np.asarray(action)[None]
 
 
 def _channel_space(channel: Channel) -> spaces.Space[Any]:
     if channel.kind == "discrete":
+        if channel.shape:
+            return spaces.MultiDiscrete([channel.num_values] * channel.shape[0])
         return spaces.Discrete(channel.num_values)
     if channel.kind == "tokens":
         return spaces.Box(0, channel.num_values - 1, channel.shape, np.int64)
-    if channel.kind == "grid":
+    if channel.kind in ("grid", "image"):
         return spaces.Box(0, 255, channel.shape, np.uint8)
     return spaces.Box(-LARGEST, LARGEST, channel.shape, np.float32)
 

@@ -12,6 +12,7 @@ reference scores as in Mnih et al. (2015).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ from .task import Reference, Unit
 
 NUM_ERRORS = 3.0
 MIN_SHARE = 0.05
+PROVISIONAL_SHARE = 0.1
+"""A ceiling whose standard error is more than this share of the gap makes regret provisional."""
 
 
 def raw_regret(optimal: ArrayLike, achieved: ArrayLike) -> Array:
@@ -70,7 +73,7 @@ def reference_problem(reference: Reference) -> str | None:
     The gap must exceed three combined standard errors and 5 % of the reward range.
     """
     gap = reference.ceiling - reference.floor
-    noise = NUM_ERRORS * float(np.hypot(reference.floor_error, reference.ceiling_error))
+    noise = NUM_ERRORS * math.hypot(reference.floor_error, reference.ceiling_error)
     share = MIN_SHARE * reference.reward_range
     if gap > noise and gap > share:
         return None
@@ -88,11 +91,24 @@ def check_reference(task: str, reference: Reference) -> None:
         raise ValueError(f"reference of {task!r}: {problem}")
 
 
+def is_provisional(reference: Reference) -> bool:
+    """Whether the ceiling is known too roughly for the level of a regret to be quoted.
+
+    Differences between agents on the same tasks are not touched by it.
+    """
+    gap = reference.ceiling - reference.floor
+    return not reference.ceiling_error <= PROVISIONAL_SHARE * gap
+
+
+def valid_reference(reference: Reference | None) -> Reference | None:
+    """A reference that regret can be measured against, else None."""
+    return None if reference is None or reference_problem(reference) else reference
+
+
 def reference_gap(reference: Reference | None) -> float:
     """ceiling - floor; NaN where there is no reference that regret can be measured against."""
-    if reference is None or reference_problem(reference) is not None:
-        return float("nan")
-    return reference.ceiling - reference.floor
+    valid = valid_reference(reference)
+    return float("nan") if valid is None else valid.ceiling - valid.floor
 
 
 def episode_reference(
@@ -101,14 +117,14 @@ def episode_reference(
     """J* and J0 of one episode of `num_steps` steps.
 
     What is known of the instance (`optimal`, `floor`; NaN: nothing) goes before what is pooled.
-    Without a valid reference there is no J0.
+    `reference` is a valid one (`valid_reference`) or None: then there is no J0.
     """
-    if reference is None or reference_problem(reference) is not None:
-        return optimal, float("nan")
+    if reference is None:
+        return optimal, math.nan
     scale = num_steps if unit == "rate" else 1
-    best = reference.ceiling * scale if np.isnan(optimal) else optimal
-    worst = reference.floor * scale if np.isnan(floor) else floor
-    return float(best), float(worst)
+    best = reference.ceiling * scale if math.isnan(optimal) else optimal
+    worst = reference.floor * scale if math.isnan(floor) else floor
+    return best, worst
 
 
 @dataclass(frozen=True)

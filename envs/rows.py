@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from .interface import Array
+from .interface import PREVIOUS_PARTS, Array, Interface, Observation
 
 MAX_LOGGED_ACTIONS = 100_000
 """Longer episodes cannot be replayed: they start again when a life is restored."""
@@ -19,9 +19,11 @@ class RowCounters:
 
     Indices: `lifetime`, `segment` of the lifetime, `episode` of the segment. Steps lived so far:
     `lifetime_step`, `segment_step`, `episode_step`. The rest are sums over the running episode and
-    what the agent is told next.
+    what the agent is told next; `previous_parts` `[num_rows, num_parts - 1]` is what followed the
+    first part of the previous action.
     """
 
+    num_actions: int
     lifetime: Array
     segment: Array
     episode: Array
@@ -31,18 +33,36 @@ class RowCounters:
     total_return: Array
     expected_return: Array
     previous_action: Array
+    previous_parts: Array
     previous_reward: Array
     episode_start: Array
     task_start: Array
 
     @classmethod
-    def blank(cls, num_rows: int) -> RowCounters:
-        """All zero and False."""
+    def blank(cls, num_rows: int, interface: Interface) -> RowCounters:
+        """All zero and False, no previous action yet."""
         counts = [np.zeros(num_rows, np.int64) for _ in range(6)]
         sums = [np.zeros(num_rows, np.float64) for _ in range(2)]
-        previous = [np.zeros(num_rows, np.int64), np.zeros(num_rows, np.float32)]
+        parts = np.zeros((num_rows, interface.num_parts - 1), np.float32)
+        none_yet = np.full(num_rows, interface.num_actions)
+        previous = [none_yet, parts, np.zeros(num_rows, np.float32)]
         flags = [np.zeros(num_rows, bool) for _ in range(2)]
-        return cls(*counts, *sums, *previous, *flags)
+        arrays = (*counts, *sums, *previous, *flags)
+        return cls(interface.num_actions, *arrays)
+
+    def enter_lifetime(self, row: int, lifetime: int, announced: bool) -> None:
+        """A row stands at the first step of a lifetime."""
+        self.lifetime[row] = lifetime
+        self.lifetime_step[row] = 0
+        self.previous_action[row] = self.num_actions
+        self.previous_parts[row] = self.previous_reward[row] = 0.0
+        self.enter_segment(row, 0, announced)
+
+    def enter_segment(self, row: int, segment: int, announced: bool) -> None:
+        """A row stands at the first step of a segment."""
+        self.segment[row] = segment
+        self.segment_step[row] = self.episode[row] = 0
+        self.task_start[row] = announced
 
     def begin_episode(self, row: int) -> None:
         """A row's running sums start anew."""
@@ -57,27 +77,52 @@ class RowCounters:
         self.episode_step += 1
         self.total_return += reward
         self.expected_return += expected_reward
-        self.previous_action[:] = actions
+        if actions.ndim == 1:
+            self.previous_action[:] = actions
+        else:
+            self.previous_action[:] = actions[:, 0]
+            self.previous_parts[:] = actions[:, 1:]
         self.previous_reward[:] = reward
         self.episode_start[:] = False
         self.task_start[:] = False
 
+    def inputs(self) -> Observation:
+        """Copies of what the agent is told beside the channels and the action mask."""
+        told = {
+            "previous_action": self.previous_action.copy(),
+            "previous_reward": self.previous_reward.copy(),
+            "episode_start": self.episode_start.copy(),
+            "task_start": self.task_start.copy(),
+        }
+        if self.previous_parts.shape[1]:
+            told[PREVIOUS_PARTS] = self.previous_parts.copy()
+        return told
+
     def state_dict(self) -> dict[str, Array]:
         """Copies of all arrays by name."""
-        return {field.name: getattr(self, field.name).copy() for field in fields(self)}
+        return {name: getattr(self, name).copy() for name in _arrays()}
 
     def load_state_dict(self, state: Mapping[str, Array]) -> None:
         """Take over what `state_dict` gave."""
-        for field in fields(self):
-            getattr(self, field.name)[:] = state[field.name]
+        for name in _arrays():
+            getattr(self, name)[:] = state[name]
+
+
+def _arrays() -> list[str]:
+    return [field.name for field in fields(RowCounters) if field.name != "num_actions"]
 
 
 class ActionLog:
-    """The actions of every row's running episode, at two bytes a step."""
+    """The actions of every row's running episode, at two bytes a step or four a part."""
 
-    def __init__(self, num_rows: int) -> None:
+    def __init__(self, num_rows: int, interface: Interface) -> None:
         self._rows = np.arange(num_rows)
-        self._table = np.zeros((num_rows, 64), np.int16)
+        few = interface.num_actions <= np.iinfo(np.int16).max
+        dtype: type = np.int16 if few else np.int32
+        parts: tuple[int, ...] = ()
+        if interface.num_parts > 1:
+            dtype, parts = np.float32, (interface.num_parts,)
+        self._table: Array = np.zeros((num_rows, 64, *parts), dtype)
         self._length = np.zeros(num_rows, np.int64)
 
     def append(self, actions: Array) -> None:
@@ -90,7 +135,9 @@ class ActionLog:
 
     def _make_room(self) -> None:
         size = self._table.shape[1]
-        wider = np.zeros((len(self._rows), min(2 * size, MAX_LOGGED_ACTIONS)), np.int16)
+        room = min(2 * size, MAX_LOGGED_ACTIONS)
+        shape = (len(self._rows), room, *self._table.shape[2:])
+        wider = np.zeros(shape, self._table.dtype)
         wider[:, :size] = self._table
         self._table = wider
 

@@ -19,7 +19,8 @@ from .task import Family, Task
 PoolScope = Literal["lifetime", "stream"]
 
 # First numbers of the paths of random draws: pools and orders never share a generator.
-_POOL, _ORDER, _FRESH = 0, 1, 2
+POOL, ORDER, FRESH = 0, 1, 2
+BLUR, NESTED, PATH, LENGTH, COUNT = 3, 4, 5, 6, 7
 
 
 class Assignment(NamedTuple):
@@ -46,7 +47,7 @@ class Schedule(ABC):
     def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
         """The task of segment `index` of a lifetime, and its instance seed."""
 
-    def _draw(self, rng: np.random.Generator, number: int) -> tuple[Task, int]:
+    def draw(self, rng: np.random.Generator, number: int) -> tuple[Task, int]:
         """The `number`-th task and its instance seed, all randomness from `rng`."""
         if self._shares is None:
             family = self.families[number % len(self.families)]
@@ -55,7 +56,7 @@ class Schedule(ABC):
         return family.draw(rng), draw_seed(rng)
 
 
-class _Pooled(Schedule):
+class Pooled(Schedule):
     """Segments that return to a pool of `num_tasks` task instances (default: one per family).
 
     The pool belongs to the lifetime, or to the whole `stream`, whose lifetimes then share it.
@@ -76,27 +77,28 @@ class _Pooled(Schedule):
             raise ValueError(f"pool: expected 'lifetime' or 'stream', got {pool!r}")
         self.pool = pool
 
-    def _entry(self, seed: int, lifetime: int, entry: int) -> Assignment:
+    def entry(self, seed: int, lifetime: int, entry: int) -> Assignment:
+        """Task `entry` of the pool with its instance."""
         owner = 0 if self.pool == "stream" else lifetime + 1
-        task, instance_seed = self._draw(generator(seed, _POOL, owner, entry), entry)
+        task, instance_seed = self.draw(generator(seed, POOL, owner, entry), entry)
         return Assignment(task, instance_seed, entry)
 
 
-class Recurring(_Pooled):
+class Recurring(Pooled):
     """The pool in order, over and over: A B C A B C ..., the same instances at every return."""
 
     def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
         """Entry `index` mod `num_tasks` of the pool."""
-        return self._entry(seed, lifetime, index % self.num_tasks)
+        return self.entry(seed, lifetime, index % self.num_tasks)
 
 
-class Independent(_Pooled):
+class Independent(Pooled):
     """Independent uniform draws from the pool: returns come at unpredictable times."""
 
     def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
         """A uniformly drawn entry of the pool."""
-        entry = int(generator(seed, _ORDER, lifetime, index).integers(self.num_tasks))
-        return self._entry(seed, lifetime, entry)
+        entry = int(generator(seed, ORDER, lifetime, index).integers(self.num_tasks))
+        return self.entry(seed, lifetime, entry)
 
 
 class NeverRepeating(Schedule):
@@ -107,7 +109,7 @@ class NeverRepeating(Schedule):
 
     def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
         """A task drawn for this segment alone."""
-        task, instance_seed = self._draw(generator(seed, _FRESH, lifetime, index), index)
+        task, instance_seed = self.draw(generator(seed, FRESH, lifetime, index), index)
         return Assignment(task, instance_seed, index)
 
 

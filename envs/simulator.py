@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from .faults import EnvironmentFault
 from .interface import Array, Interface, Observation
 from .task import Segment
 
@@ -14,13 +16,15 @@ class Transition:
     """The outcome of one step, an entry per played row, in arrays of their own.
 
     `reward` and `expected_reward` are float32, the latter NaN where nobody knows it; `terminated`
-    and `truncated` are bool.
+    and `truncated` are bool. `faults` tells of the rows whose environment broke in this step: their
+    episode cannot go on.
     """
 
     reward: Array
     expected_reward: Array
     terminated: Array
     truncated: Array
+    faults: Mapping[int, EnvironmentFault] = field(default_factory=dict)
 
 
 class Simulator(ABC):
@@ -46,7 +50,10 @@ class Simulator(ABC):
 
     @abstractmethod
     def step(self, actions: Array, rows: Array | None = None) -> Transition:
-        """Play one action per row (int64 `[len(rows)]`; all rows when `rows` is None)."""
+        """Play one action per row; all rows when `rows` is None.
+
+        `actions` int64 `[len(rows)]`, or float32 `[len(rows), num_parts]` as `Interface` says.
+        """
 
     @abstractmethod
     def observation(self) -> Observation:
@@ -59,6 +66,14 @@ class Simulator(ABC):
     def floor_return(self, row: int) -> float:
         """Random policy's return on the instance a row just began; NaN where unknown."""
         del row
+        return float("nan")
+
+    def informed_return(self, row: int, episode: int) -> float:
+        """Best expected return of a row's instance for who does not know what its task hides.
+
+        `episode` counts those of the task; NaN where unknown.
+        """
+        del row, episode
         return float("nan")
 
     def close(self) -> None:

@@ -6,10 +6,12 @@ A stream holds no position: whoever plays it keeps the cursor (`Crowd`).
 from __future__ import annotations
 
 from functools import cached_property, reduce
-from typing import Literal
+from typing import Literal, get_args
 
+from .faults import OnError
 from .gymnasium_simulator import GymnasiumSimulator
 from .interface import Interface
+from .lengths import RandomCount, RandomLength
 from .schedule import Schedule
 from .seeding import checked_seed
 from .simulator import Simulator
@@ -20,35 +22,43 @@ Backend = Literal["auto", "gymnasium"]
 
 
 class Stream:
-    """Tasks in the order of a `schedule`, each kept for `length`.
+    """Tasks in the order of a `schedule`, each kept for its own length, else for `length`.
 
-    `lifetime_segments` ends a lifetime after so many segments (None: it never ends). `announce`
+    `length` may be random, and so hidden. `lifetime_segments` ends a lifetime after so many
+    segments, a number of its own for each where that is random (None: it never ends). `announce`
     says whether the agent is told of a task switch through the input `task_start`. `backend` is
     `auto` (a vectorised simulator where all families have the same one) or `gymnasium` (always
-    step environments). Raises ValueError for an invalid argument.
+    step environments). `on_error` says what happens when an environment breaks: the error stops the
+    run (`raise`), the episode ends and the next begins (`skip_episode`), or so does the segment
+    (`replace_task`). Raises ValueError for an invalid argument.
     """
 
     def __init__(
         self,
         schedule: Schedule,
-        length: Length,
+        length: Length | RandomLength,
         seed: int,
-        lifetime_segments: int | None = None,
+        lifetime_segments: int | RandomCount | None = None,
         announce: Announcement = "hidden",
         backend: Backend = "auto",
+        on_error: OnError = "raise",
     ) -> None:
-        if lifetime_segments is not None and lifetime_segments < 1:
+        if isinstance(lifetime_segments, int) and lifetime_segments < 1:
             raise ValueError(f"lifetime_segments: expected at least 1, got {lifetime_segments}")
         if announce not in ("hidden", "announced"):
             raise ValueError(f"announce: expected 'hidden' or 'announced', got {announce!r}")
         if backend not in ("auto", "gymnasium"):
             raise ValueError(f"backend: expected 'auto' or 'gymnasium', got {backend!r}")
+        if on_error not in get_args(OnError):
+            choices = ", ".join(get_args(OnError))
+            raise ValueError(f"on_error: expected one of {choices}, got {on_error!r}")
         self.schedule = schedule
         self.length = length
         self.seed = checked_seed(seed)
         self.lifetime_segments = lifetime_segments
         self.announce = announce
         self.backend = backend
+        self.on_error: OnError = on_error
 
     @cached_property
     def interface(self) -> Interface:
@@ -58,7 +68,16 @@ class Stream:
     def segment(self, lifetime: int, index: int) -> Segment:
         """Segment `index` of a lifetime; needs none of the earlier ones."""
         task, seed, task_index = self.schedule.assign(self.seed, lifetime, index)
-        return Segment(task, seed, self.length, task_index)
+        length = task.length or self.length
+        if isinstance(length, RandomLength):
+            length = length.at(self.seed, lifetime, index)
+        return Segment(task, seed, length, task_index)
+
+    def num_segments(self, lifetime: int) -> int | None:
+        """How many segments a lifetime has; None where it never ends."""
+        if isinstance(self.lifetime_segments, RandomCount):
+            return self.lifetime_segments.at(self.seed, lifetime)
+        return self.lifetime_segments
 
     def simulator(self, num_rows: int) -> Simulator:
         """What can play `num_rows` lifetimes of this stream side by side."""
@@ -67,4 +86,4 @@ class Stream:
             vectorised = types.pop()
             if vectorised is not None:
                 return vectorised(self.interface, num_rows)
-        return GymnasiumSimulator(self.interface, num_rows)
+        return GymnasiumSimulator(self.interface, num_rows, self.on_error)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import gymnasium
 import numpy as np
 
+from .episode_seeds import episode_seed
+from .evidence import Evidence, Informed
 from .interface import Interface
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ class Reference:
     The unit is the task's: mean episode return, or mean reward per step for `rate`. `floor` is the
     uniform random policy, `ceiling` the comparator named by `kind` (analytic, planner, user ...);
     the standard errors are zero where the value is exact. `reward_range` is the width of what the
-    unit can read (1 for MiniGrid returns and Bernoulli rates); 0 means not declared.
+    unit can read (1 for MiniGrid returns and Bernoulli rates); 0 means not declared. `informed` is
+    the second ceiling of tasks that hide something from whoever meets them; regret against it is
+    never mixed with regret against `ceiling`. `evidence` tells what measured values rest on.
     """
 
     floor: float
@@ -40,6 +44,8 @@ class Reference:
     floor_error: float = 0.0
     ceiling_error: float = 0.0
     reward_range: float = 0.0
+    informed: Informed | None = None
+    evidence: Evidence | None = None
 
 
 class Task(ABC):
@@ -47,10 +53,12 @@ class Task(ABC):
 
     `name` is what tables group by; tasks with equal `env_key` may share one environment object,
     which `configure` sets to this task's hidden parameters. `unit` says how it is scored: by
-    episode `return` or by reward `rate`.
+    episode `return` or by reward `rate`; `length` is how long a segment of it lasts (None: as long
+    as the stream says).
     """
 
     name: str
+    length: Length | None = None
     unit: Unit = "return"
     instance: InstanceRule = "fixed"
     reference: Reference | None = None
@@ -75,6 +83,14 @@ class Task(ABC):
     def floor_return(self, env: Env) -> float:
         """Random policy's return on the instance `env` was just reset to; NaN where unknown."""
         del env
+        return float("nan")
+
+    def informed_return(self, env: Env, episode: int) -> float:
+        """Best expected return of episode `episode` of the task without knowing what it hides.
+
+        Of the instance `env` was just reset to; NaN where nothing is hidden or nobody knows.
+        """
+        del env, episode
         return float("nan")
 
 
@@ -128,4 +144,4 @@ class Segment:
         """Seed of an episode: the instance's own when that is fixed, else a new one each time."""
         if self.task.instance == "fixed":
             return self.seed
-        return int(np.random.SeedSequence([self.seed, episode]).generate_state(1)[0])
+        return episode_seed(self.seed, episode)

@@ -8,5 +8,11 @@ from .planner import optimal_return as optimal_return
 from .planner import optimal_steps as optimal_steps
 from .planner import plan as plan
 from .recipe import Recipe as Recipe
+from .rule_family import HiddenReactions as HiddenReactions
+from .rule_family import RuleTask as RuleTask
+from .rule_room import RuleRoom as RuleRoom
 from .snapshot import SnapshotReset as SnapshotReset
+from .variants import MemoryFromCue as MemoryFromCue
+from .variants import TwoGoals as TwoGoals
+from .variants import UnlockRooms as UnlockRooms
 from .wrappers import PermutedActions as PermutedActions

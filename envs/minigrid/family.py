@@ -20,7 +20,7 @@ from ..adapter import Missions, interface_of
 from ..interface import Interface
 from ..task import Env, Family, InstanceRule, Reference, Task
 from .recipe import Recipe, frozen_kwargs, make_bare, num_native_actions
-from .reference import instance_optimum, pooled_reference
+from .reference import instance_informed, instance_optimum, pooled_reference
 from .wrappers import PermutedActions
 
 ActionMeaning = Literal["native", "permuted"]
@@ -110,6 +110,10 @@ class MinigridTask(Task):
     def optimal_return(self, env: Env) -> float:
         """Best return of the layout `env` was just reset to; NaN where it is not known exactly."""
         return instance_optimum(env, self._recipe)
+
+    def informed_return(self, env: Env, episode: int) -> float:
+        """Best expected return without knowing the cue, the tile or the action meanings."""
+        return instance_informed(env, self._recipe, episode)
 
     @property
     def reference(self) -> Reference | None:

@@ -59,7 +59,7 @@ class Memento:
         if kind is Wall:  # by far the most objects; nothing but the colour of a wall means anything
             self._walls.append((node, node.color))
             return ()
-        if kind is tuple or kind is frozenset:
+        if kind is tuple or kind is frozenset or hasattr(kind, "_fields"):  # a named tuple
             return tuple(node)
         if kind is list:
             self._lists.append((node, node.copy()))

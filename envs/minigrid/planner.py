@@ -21,6 +21,7 @@ from ..task import Env
 from .planner_bounds import LowerBound
 from .planner_families import goal_of
 from .planner_goals import Goal, Outcome
+from .planner_rules import ByRules, RuleBound
 from .planner_model import FORWARD, State, Unplannable, World, successors
 
 MAX_NODES = 100_000
@@ -117,7 +118,8 @@ class _Search:
         self._world = world
         self._goal = goal
         self._actions = goal.actions & allowed
-        self._bound = LowerBound(world, goal)
+        by_rules = isinstance(goal, ByRules)
+        self._bound = RuleBound(world, goal) if by_rules else LowerBound(world, goal)
         self._bounds: dict[State, int] = {}
 
     def run(self, weight: float, max_nodes: int) -> tuple[tuple[int, ...] | None, int]:
@@ -157,6 +159,7 @@ class _Search:
     def _moves(self, state: State) -> Iterator[tuple[int, bool, State]]:
         """Moves that do not end the episode in failure, with whether they end it in success."""
         for action, after in successors(self._world, state, self._actions):
+            after = self._goal.settled(after)
             if action == FORWARD and after.pose >> 2 in self._world.goals:
                 yield action, True, after
             elif action != FORWARD or after.pose >> 2 not in self._world.lava:

@@ -24,6 +24,9 @@ from minigrid.minigrid_env import MiniGridEnv
 
 from .planner_goals import MOVES, Goal, Open, Outcome, Stand, Take, Target
 from .planner_model import DONE, DROP, NOTHING, OPEN, PICKUP, TOGGLE, State, Unplannable, World
+from .planner_rules import ByRules
+from .rule_room import RuleRoom
+from .variants import TwoGoals
 
 
 class ReachGoal(Goal):
@@ -151,23 +154,28 @@ class OpenRedThenBlue(Goal):
         return (Open(self._blue if state.doors[self._red] == OPEN else self._red),)
 
 
-class EndOfHallway(Goal):
-    """Step onto the cell beside the matching object; the other one fails (Memory)."""
+class RightCell(Goal):
+    """Step onto the cell that succeeds and not onto the one that fails (Memory, TwoGoals)."""
 
     actions = MOVES
 
     def __init__(self, world: World, env: Any) -> None:
-        self._success = Stand((world.cell(env.success_pos),))
-        self._failure = world.cell(env.failure_pos)
+        self.right = world.cell(env.success_pos)
+        self.wrong = world.cell(env.failure_pos)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Both cells in an order that does not tell which is right."""
+        return min(self.right, self.wrong), max(self.right, self.wrong)
 
     def outcome(self, action: int, before: State, after: State) -> Outcome:
         cell = after.pose >> 2
-        if cell == self._failure:
+        if cell == self.wrong:
             return Outcome.FAILURE
-        return Outcome.SUCCESS if cell in self._success.cells else Outcome.CONTINUE
+        return Outcome.SUCCESS if cell == self.right else Outcome.CONTINUE
 
     def targets(self, state: State) -> tuple[Target, ...]:
-        return (self._success,)
+        return (Stand((self.right,)),)
 
 
 def _things(world: World, kind: str, colour: str) -> tuple[int, ...]:
@@ -189,7 +197,9 @@ GOALS: dict[Any, Callable[[World, Any], Goal]] = {
     GoToObjectEnv.step: DoneBeside,
     UnlockEnv.step: OpenDoor,
     RedBlueDoorEnv.step: OpenRedThenBlue,
-    MemoryEnv.step: EndOfHallway,
+    MemoryEnv.step: RightCell,
+    TwoGoals.step: RightCell,
+    RuleRoom.step: ByRules,
 }
 
 

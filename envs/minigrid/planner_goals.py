@@ -51,6 +51,10 @@ class Goal(ABC):
     def outcome(self, action: int, before: State, after: State) -> Outcome:
         """What the family's own rule says of a move; goal tiles and lava are judged before."""
 
+    def settled(self, state: State) -> State:
+        """What becomes of a state by itself, before it is judged."""
+        return state
+
     @abstractmethod
     def targets(self, state: State) -> tuple[Target, ...]:
         """Alternatives, one of which every success still needs; empty where nothing is known."""

@@ -89,6 +89,13 @@ class World:
                 return index
         raise Unplannable("an object that the task names is not in the grid")
 
+    def add_absent(self, content: Any) -> int:
+        """Index of a new thing that is nowhere yet."""
+        places = list(self.start.places)
+        index = self._add_thing(content, GONE, places)
+        self.start = self.start._replace(places=tuple(places))
+        return index
+
     def door(self, content: Any) -> int:
         """Index of the door that is this object; raises Unplannable where there is none."""
         for index, (_, candidate) in enumerate(self.doors):

@@ -22,7 +22,7 @@ from .wrappers import PermutedActions, QuietReset
 
 gymnasium.register_envs(minigrid)
 
-PREFIXES = ("MiniGrid-", "BabyAI-")
+PREFIXES = ("MiniGrid-", "BabyAI-", "Sojourn-")
 
 
 @dataclass(frozen=True)

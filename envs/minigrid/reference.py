@@ -2,17 +2,21 @@
 
     ceiling = mean best return over instances,   floor = mean return of uniformly random actions
 
-with standard errors. Neither depends on what the actions are called.
+with standard errors. Neither depends on what the actions are called. Tasks that hide something have
+a second, informed ceiling (see `informed`), which does.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from ..evidence import Evidence, Informed
 from ..interface import Array
 from ..task import Env, Reference
+from .informed import hidden_part, informed_ceiling
 from .planner import optimal_return, plan
 from .recipe import Recipe
 from .snapshot import SnapshotReset
@@ -25,6 +29,7 @@ FLOOR_STEPS = 50_000  # short episodes are played on to this many steps
 MAX_OPTIMA = 4096
 
 _optima: dict[tuple[Recipe, int], float] = {}
+_informed_values: dict[tuple[Recipe, int, bool], float] = {}
 
 
 def instance_optimum(env: Env, recipe: Recipe) -> float:
@@ -32,7 +37,7 @@ def instance_optimum(env: Env, recipe: Recipe) -> float:
 
     NaN where the planner does not know it exactly. Instances with a seed are remembered.
     """
-    seed = _layout_seed(env)
+    seed = layout_seed(env)
     if seed is None:
         return _optimum(env, recipe)
     if len(_optima) >= MAX_OPTIMA:
@@ -43,9 +48,55 @@ def instance_optimum(env: Env, recipe: Recipe) -> float:
     return _optima[key]
 
 
+def instance_informed(env: Env, recipe: Recipe, episode: int) -> float:
+    """Informed ceiling of that instance as episode `episode` of its task; NaN where unknown."""
+    if not _is_ours(env):
+        return float("nan")
+    seed, met = layout_seed(env), episode > 0
+    if seed is None:
+        return informed_ceiling(env, recipe, episode).value
+    if len(_informed_values) >= MAX_OPTIMA:
+        _informed_values.clear()
+    key = (recipe, seed, met)
+    if key not in _informed_values:
+        _informed_values[key] = informed_ceiling(env, recipe, episode).value
+    return _informed_values[key]
+
+
+@cache
 def pooled_reference(recipe: Recipe) -> Reference | None:
-    """Floor and ceiling of a recipe, measured once per process; None where no ceiling is known."""
-    return _measured(recipe.plain())
+    """Floor and ceilings of a recipe, measured once per process; None where none is known."""
+    measured = _measured(recipe.plain())
+    return None if measured is None else replace(measured, informed=_informed(recipe))
+
+
+def _informed(recipe: Recipe) -> Informed | None:
+    """The informed ceiling pooled over instances; None where nothing is hidden or known of it."""
+    env = recipe.make()
+    try:
+        hidden = hidden_part(recipe, env)
+        if hidden is None:
+            return None
+        values, exact = [], []
+        for seed in range(CEILING_INSTANCES):
+            env.reset(seed=seed)
+            found = [informed_ceiling(env, recipe, episode) for episode in (0, 1)]
+            values.append([ceiling.value for ceiling in found])
+            exact.append([ceiling.is_exact for ceiling in found])
+    finally:
+        env.close()
+    first, later = np.array(values).T
+    if not (np.isfinite(first).all() and np.isfinite(later).all()):
+        return None
+    return Informed(
+        first=float(first.mean()),
+        later=float(later.mean()),
+        first_is_exact=all(one for one, _ in exact),
+        later_is_exact=all(other for _, other in exact),
+        hidden=hidden,
+        first_error=standard_error(first),
+        later_error=standard_error(later),
+    )
 
 
 @cache
@@ -61,9 +112,10 @@ def _measured(recipe: Recipe) -> Reference | None:
             floor=float(returns.mean()),
             ceiling=float(best.mean()),
             kind="planner",
-            floor_error=_standard_error(returns),
-            ceiling_error=float(np.hypot(_standard_error(best), doubt.mean())),
+            floor_error=standard_error(returns),
+            ceiling_error=float(np.hypot(standard_error(best), doubt.mean())),
             reward_range=1.0,
+            evidence=Evidence(num_ceiling=len(best), num_floor=len(returns)),
         )
     finally:
         env.close()
@@ -89,7 +141,8 @@ def _random_returns(env: Env, num_actions: int) -> Array:
     while len(returns) < FLOOR_EPISODES or num_steps < FLOOR_STEPS:
         env.reset(seed=len(returns))
         total = 0.0
-        for action in rng.integers(num_actions, size=env.get_wrapper_attr("max_steps")).tolist():
+        longest = max(1, env.get_wrapper_attr("max_steps"))  # of 0 steps one is played
+        for action in rng.integers(num_actions, size=longest).tolist():
             _, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             num_steps += 1
@@ -99,7 +152,8 @@ def _random_returns(env: Env, num_actions: int) -> Array:
     return np.array(returns)
 
 
-def _standard_error(values: Array) -> float:
+def standard_error(values: Array) -> float:
+    """Of the mean of independent values."""
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
@@ -114,7 +168,8 @@ def _is_ours(env: Env) -> bool:
     return env is env.unwrapped
 
 
-def _layout_seed(env: Env) -> int | None:
+def layout_seed(env: Env) -> int | None:
+    """Seed of the present layout; None where it came from an unseeded reset or is not kept."""
     while isinstance(env, PermutedActions | QuietReset):
         env = env.env
     return env.layout_seed if isinstance(env, SnapshotReset) else None

@@ -16,18 +16,35 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from sojourn.envs import (
+    Autoencode,
     BernoulliBandit,
+    Blurry,
+    CartPole,
     Crowd,
     CrowdStep,
+    Curriculum,
+    DarkRoom,
+    Drifting,
+    DriftingBandit,
     Family,
     GymnasiumFamily,
     Independent,
+    KeyDoor,
     Length,
     MovingBandit,
+    Nested,
     NeverRepeating,
+    RandomCount,
+    RandomLength,
     Recurring,
+    RepeatFirst,
+    RepeatPrevious,
     Schedule,
+    Shuffled,
     Stream,
+    TabularMDP,
+    TMaze,
+    random_actions,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +53,12 @@ SHIPPED = sorted((ROOT / "configs" / "stream").glob("*.yaml"))
 FAMILIES: dict[str, Callable[[], list[Family]]] = {
     "bandit": lambda: [BernoulliBandit(3, 7)],
     "bandits": lambda: [BernoulliBandit(2, 5), MovingBandit(4, 12)],
+    "finite": lambda: [DarkRoom(3, 5), KeyDoor(5, 12), TMaze(3, 8), TabularMDP(4, 3, 5)],
+    "recall": lambda: [RepeatPrevious(1, 3), RepeatFirst(), Autoencode()],
+    "cart_pole": lambda: [
+        CartPole(12, offset_spread=2.0),
+        CartPole(60, {"gravity": [5, 20], "pole_mass": 0.2}, shows="positions", name="masked"),
+    ],
     "cartpole": lambda: [GymnasiumFamily("CartPole-v1", max_episode_steps=15)],
     "mixed": lambda: [GymnasiumFamily("CartPole-v1", max_episode_steps=9), BernoulliBandit(3, 7)],
 }
@@ -43,15 +66,29 @@ SCHEDULES: dict[str, Callable[[list[Family]], Schedule]] = {
     "recurring": lambda families: Recurring(families, num_tasks=3),
     "independent": lambda families: Independent(families, num_tasks=3),
     "never_repeating": lambda families: NeverRepeating(families),
+    "mixed": lambda families: Nested(
+        [
+            Curriculum(families, [2] * len(families)),
+            Blurry(families, stay=2, width=2),
+            Shuffled(families),
+            Drifting(DriftingBandit(2, 4, period=9.0)),
+        ],
+        stay=2,
+    ),
 }
-LENGTHS = {"recurring": Length(2), "independent": Length(11, "steps"), "never_repeating": Length(1)}
+LENGTHS = {
+    "recurring": Length(2),
+    "independent": Length(11, "steps"),
+    "never_repeating": Length(1),
+    "mixed": RandomLength(1, 3, "episodes"),
+}
 
 Build = Callable[..., Stream]
 
 
 def composed(families: str, schedule: str) -> Build:
     def build(seed: int, **options: Any) -> Stream:
-        options = {"lifetime_segments": 5} | options
+        options = {"lifetime_segments": RandomCount(4, 9)} | options
         order = SCHEDULES[schedule](FAMILIES[families]())
         return Stream(order, LENGTHS[schedule], seed, **options)
 
@@ -69,18 +106,19 @@ def shipped(path: Path) -> Build:
 
 STREAMS = {f"{f}-{s}": composed(f, s) for f in FAMILIES for s in SCHEDULES}
 STREAMS |= {path.stem: shipped(path) for path in SHIPPED}
+# Floors and ceilings of many large grids are measured first.
+SLOW = {"continual_dreamer", "m21_condensed", "m21_dispersed", "memory_ladder"}
+PARAMS = [
+    pytest.param(build, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+    for name, build in STREAMS.items()
+]
 
 
-@pytest.fixture(params=STREAMS.values(), ids=STREAMS.keys())
+@pytest.fixture(params=PARAMS)
 def build(request: pytest.FixtureRequest) -> Build:
     """Makes the stream under test: `build(seed=0, announce="hidden")`."""
     made: Build = request.param
     return made
-
-
-def random_actions(crowd: Crowd, rng: np.random.Generator) -> np.ndarray:
-    """Uniform over the legal actions of every row."""
-    return np.array([rng.choice(np.flatnonzero(row)) for row in crowd.observation["action_mask"]])
 
 
 def play_at_random(
@@ -89,7 +127,7 @@ def play_at_random(
     rng = np.random.default_rng(seed)
     lived = []
     for _ in range(num_steps):
-        actions = random_actions(crowd, rng)
+        actions = random_actions(crowd.interface, crowd.observation["action_mask"], rng)
         lived.append((actions, crowd.step(actions)))
     return lived
 

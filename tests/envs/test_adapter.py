@@ -97,26 +97,36 @@ def test_actions_reach_the_environment_in_its_own_range() -> None:
     assert shown["vector"].shape == (1, 5)
 
 
+NESTED = spaces.Tuple([BOX, spaces.Sequence(BOX)])
+
+
 @pytest.mark.parametrize(
     ("space", "path"),
     [
-        (spaces.Box(0, 1, (2, 2)), r"observation_space: .*Box"),
-        (spaces.MultiBinary(3), r"observation_space: .*MultiBinary"),
-        (spaces.Dict(eye=spaces.Box(0, 1, (2, 2))), r"observation_space\['eye'\]: "),
-        (spaces.Dict(arm=spaces.Dict(at=BOX)), r"observation_space\['arm'\]: "),
+        (spaces.Sequence(BOX), r"observation_space: expected a Box.*got Sequence"),
+        (spaces.Dict(arm=NESTED), r"observation_space\['arm'\]\[1\]: .*got Sequence"),
+        (spaces.Dict(a=spaces.Graph(BOX, None)), r"observation_space\['a'\]: .*got Graph"),
+        (spaces.Box(0, 1, (0,)), r"observation_space: .*got Box"),
         (spaces.Dict(task_start=BOX), "'task_start' is an input of the agent"),
+        (spaces.Dict({"a.b": BOX, "a": spaces.Dict(b=BOX)}), "two parts have the path 'a.b'"),
     ],
 )
-def test_other_spaces_are_refused_by_name(space: Any, path: str) -> None:
+def test_other_spaces_are_refused_by_path(space: Any, path: str) -> None:
     with pytest.raises(ValueError, match=path):
         interface_of(Stub(None, space))
 
 
-def test_other_actions_are_refused() -> None:
-    with pytest.raises(ValueError, match="action_space: expected Discrete, got Box"):
-        interface_of(Stub(None, BOX, BOX))
+def test_other_actions_are_refused_by_path() -> None:
+    wide = spaces.Box(-np.inf, np.inf, (2,))
+    with pytest.raises(ValueError, match="action_space: expected a Box with bounds"):
+        interface_of(Stub(None, BOX, wide))
+    nested = spaces.Dict(arm=spaces.Tuple([BOX, spaces.Text(4)]))
+    with pytest.raises(ValueError, match=r"action_space\['arm'\]\[1\]: expected .*got Text"):
+        interface_of(Stub(None, BOX, nested))
     with pytest.raises(ValueError, match="has 2, expected at most 1"):
         Adapter(Stub(None, BOX), Interface({"vector": Channel("vector", (3,))}, 1))
+    with pytest.raises(ValueError, match="and 3 reals, expected at most"):
+        Adapter(Stub(None, BOX, BOX), Interface({"vector": Channel("vector", (3,))}, 2))
     with pytest.raises(ValueError, match="channel 'vector'"):
         Adapter(Stub(None, BOX), Interface({"vector": Channel("vector", (2,))}, 2))
 
@@ -163,15 +173,24 @@ def test_an_observation_of_another_shape_is_named() -> None:
     space = spaces.Dict(a=spaces.Discrete(3), b=BOX)
     env = Stub({"a": 1, "b": np.zeros(3)}, space)
     simulator = simulate(env)
-    for observation, problem in (
-        ({"a": 1, "b": np.zeros(4)}, r"observation\['b'\]: expected shape \(3,\), got \(4,\)"),
-        ({"b": np.zeros(3)}, r"observation\['a'\]: missing"),
+    for step, (observation, problem) in enumerate(
+        (
+            ({"a": 1, "b": np.zeros(4)}, r"observation\['b'\]: expected shape \(3,\), got \(4,\)"),
+            ({"b": np.zeros(3)}, r"observation\['a'\]: missing"),
+        ),
+        start=1,
     ):
         env.observation = observation
-        with pytest.raises(ValueError, match=f"stub, row 0, step 1 of the episode: {problem}"):
+        with pytest.raises(ValueError, match=f"stub, row 0, step {step} of the episode: {problem}"):
             simulator.step(np.array([0]))
     with pytest.raises(ValueError, match=r"step 0 .*: observation: expected .* got \(1,\)"):
         simulate(Stub(np.zeros(1), BOX), Interface({"vector": Channel("vector", (3,))}, 2))
+    with pytest.raises(ValueError, match=r"step 0 .*channel 'vector': expected finite .* got nan"):
+        simulate(Stub(np.array([0, np.nan, 0]), BOX))
+    with pytest.raises(ValueError, match=r"step 0 .*channel 'vector': expected finite .* got inf"):
+        simulate(Stub(np.array([0, 1e300, 0]), BOX))
+    with pytest.raises(ValueError, match="channel 'discrete': expected codes from 0 to 2, got 3"):
+        simulate(Stub(3, spaces.Discrete(3)))
 
 
 def test_missions_become_tokens() -> None:
@@ -209,19 +228,20 @@ def test_minigrid_shows_grid_direction_and_mission() -> None:
     np.testing.assert_array_equal(arrays["mission"][1], mission_tokens(native["mission"], 40))
 
 
-def test_minigrid_pixels_are_refused() -> None:
-    from minigrid.wrappers import RGBImgPartialObsWrapper
+def test_minigrid_pixels_are_an_image_and_cells_are_a_grid() -> None:
+    from minigrid.wrappers import ImgObsWrapper, RGBImgPartialObsWrapper
 
-    env = RGBImgPartialObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0"))
-    with pytest.raises(ValueError, match="remove the RGBImg wrapper"):
-        interface_of(env)
+    plain = gymnasium.make("MiniGrid-Empty-5x5-v0", disable_env_checker=True)
+    pixels = interface_of(RGBImgPartialObsWrapper(plain))
+    assert pixels.channels["image"] == Channel("image", (56, 56, 3))
+    assert interface_of(ImgObsWrapper(plain)).channels == {"grid": Channel("grid", (7, 7, 3))}
 
 
 def test_any_registered_environment_by_id() -> None:
     with pytest.raises(ValueError, match=r"Did you mean: `CartPole`"):
         GymnasiumFamily("CartPol-v1")
-    with pytest.raises(ValueError, match="action_space: expected Discrete"):
-        GymnasiumFamily("Pendulum-v1")
+    with pytest.raises(ValueError, match="nothing_of_this_name"):
+        GymnasiumFamily("nothing_of_this_name:Foo-v0")
     family = GymnasiumFamily("CartPole-v1", max_episode_steps=5)
     crowd = Crowd(Stream(NeverRepeating([family]), Length(10), seed=0), 1)
     steps = [crowd.step(np.array([t % 2])) for t in range(25)]

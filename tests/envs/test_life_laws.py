@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sojourn.envs import (
-    INPUTS,
     BanditTask,
+    CartPoleTask,
     Crowd,
     CrowdStep,
     EpisodeRecord,
+    FiniteTask,
     Lifetime,
+    RecallTask,
     Reference,
     Stream,
     Task,
-    normalised_regret,
     pooled_regret,
     reference_gap,
 )
-from sojourn.envs.minigrid import MinigridTask, plan
+from sojourn.envs.minigrid import MinigridTask, RuleTask, plan
 
 Build = Callable[..., Stream]
 Live = Callable[..., list[tuple[np.ndarray, CrowdStep]]]
@@ -37,9 +38,13 @@ def test_inputs_tell_what_the_agent_did_and_nothing_else(build: Build, live: Liv
     assert (first["previous_action"] == num_actions).all() and first["episode_start"].all()
     for actions, step in live(crowd, 60):
         seen, blank = step.observation, step.lifetime_end
-        assert set(seen) == set(INPUTS) | set(stream.interface.channels)
-        expected = np.where(blank, num_actions, actions)
+        assert set(seen) == set(stream.interface.inputs) | set(stream.interface.channels)
+        parts = actions.reshape(len(actions), -1)
+        expected = np.where(blank, num_actions, parts[:, 0])
         np.testing.assert_array_equal(seen["previous_action"], expected)
+        if parts.shape[1] > 1:
+            rest = np.where(blank[:, None], 0, parts[:, 1:])
+            np.testing.assert_array_equal(seen["previous_parts"], rest)
         np.testing.assert_array_equal(seen["previous_reward"], np.where(blank, 0, step.reward))
         np.testing.assert_array_equal(seen["episode_start"], step.terminated | step.truncated)
         assert not seen["task_start"].any()
@@ -80,49 +85,91 @@ def test_random_player_has_regret_one(build: Build, live: Live) -> None:
     known = references(stream)
     if not known:
         pytest.skip("no family declares a reference")
+    if stream.length.unit == "steps":
+        pytest.skip("the episodes that a segment of so many steps does not cut are the short ones")
     episodes = [record for _, step in live(Crowd(stream, 16), 500) for record in step.episodes]
-    for name, reference in known.items():
-        own = [r for r in episodes if r.task == name and r.status in ("terminated", "truncated")]
+    whole = [record for record in episodes if record.status in ("terminated", "truncated")]
+    played = {record.task for record in whole} & known.keys()
+    assert played
+    for name in played:
+        reference = known[name]
+        own = [record for record in whole if record.task == name]
         best, got, worst = np.array(
             [(r.optimal_return, r.total_return, r.floor_return) for r in own]
         ).T
         gap = (best - worst).mean()
-        noise = (worst - got).std() / np.sqrt(len(own))
+        # A few episodes may hold none of the rare successes: the second term allows for one more.
+        noise = np.hypot((worst - got).std() / np.sqrt(len(own)), reference.reward_range / len(own))
         error = np.hypot(noise, reference.floor_error) / gap
         assert abs(pooled_regret(best, got, worst) - 1.0) <= 4.5 * error, name
 
 
-def oracle_actions(task: Task, env: Any) -> list[int] | None:
+def oracle_actions(task: Task, env: Any) -> Iterator[int] | None:
     """The best actions of the episode that `env` just began; None where nobody knows them."""
     if isinstance(task, BanditTask):
         before, after = int(task.before.argmax()), int(task.after.argmax())
-        return [before] * task.change + [after] * (task.num_pulls - task.change)
+        return iter([before] * task.change + [after] * (task.num_pulls - task.change))
+    if isinstance(task, FiniteTask):
+        return iter(lambda: task.best_action(env), None)
+    if isinstance(task, CartPoleTask):
+        return iter(lambda: task.best_action(env), None)
+    if isinstance(task, RecallTask):
+        return iter(lambda: max(env.unwrapped.target, 0), None)
     if isinstance(task, MinigridTask):
         found = plan(env, range(len(task.permutation)))
         if found is not None and found.actions is not None:
-            return [task.permutation.index(native) for native in found.actions]
+            return iter([task.permutation.index(native) for native in found.actions])
+    if isinstance(task, RuleTask):
+        found = plan(env, range(5))
+        if found is not None and found.actions is not None:
+            return iter(found.actions)
     return None
 
 
 def test_oracle_player_has_no_regret(build: Build) -> None:
-    crowd = Crowd(build(seed=10, backend="gymnasium"), 3)
+    """Exactly none where equal actions give equal returns, else none within 4.5 s.e."""
+    stream = build(seed=10, backend="gymnasium")
+    if stream.interface.num_parts > 1:
+        pytest.skip("no oracle player is known for actions of several parts")
+    crowd = Crowd(stream, 3)
     rows: Any = crowd._simulator
-    plans: list[list[int]] = [[], [], []]
+    plans: list[Iterator[int]] = [iter(()) for _ in range(3)]
+    tasks: dict[str, Task] = {}
     records: list[EpisodeRecord] = []
-    for _ in range(210):
+    for step in range(500):
+        if step > 210 and len(records) > 2:
+            break
         for row in np.flatnonzero(crowd.observation["episode_start"]):
-            found = oracle_actions(crowd.segments[row].task, rows._playing[row].env)
+            task = crowd.segments[row].task
+            found = oracle_actions(task, rows._playing[row].env)
             if found is None:
                 pytest.skip("no oracle player is known here")
-            plans[row] = found
-        records += crowd.step(np.array([actions.pop(0) for actions in plans])).episodes
-    complete = [record for record in records if record.status == "terminated"]
-    for record in complete:
-        known = np.isfinite(record.expected_return)
-        achieved = record.expected_return if known else record.total_return
-        regret = normalised_regret(record.optimal_return, achieved, record.floor_return)
-        assert abs(regret) < 1e-5  # rewards are float32
-    assert complete
+            plans[row], tasks[task.name] = found, task
+        records += crowd.step(np.array([next(actions) for actions in plans])).episodes
+    complete = [record for record in records if record.status in ("terminated", "truncated")]
+    assert complete or stream.length.unit == "steps"
+    for name, task in tasks.items():
+        lost = np.array([lost_return(record) for record in complete if record.task == name])
+        if isinstance(task, FiniteTask) and not task.model.is_deterministic:
+            if len(lost) > 1:
+                assert abs(lost.mean()) < 4.5 * lost.std(ddof=1) / np.sqrt(len(lost))
+        else:
+            assert (np.abs(lost) < 1e-5).all()  # relative: rewards are float32
+
+
+def lost_return(record: EpisodeRecord) -> float:
+    """What an episode earned less than the best, as a share of what is at stake, at least 1."""
+    known = np.isfinite(record.expected_return)
+    achieved = record.expected_return if known else record.total_return
+    return (record.optimal_return - achieved) / max(1.0, abs(record.optimal_return))
+
+
+def as_lifetime_action(stream: Stream, action: Any) -> Any:
+    """What a lifetime's action space has for a row of a crowd's actions."""
+    choices = len(stream.interface.choices)
+    if stream.interface.num_parts == 1:
+        return action
+    return {"choices": action[:choices].astype(np.int64), "reals": action[choices:]}
 
 
 def test_lifetime_is_the_crowd_of_one(build: Build, live: Live) -> None:
@@ -131,7 +178,9 @@ def test_lifetime_is_the_crowd_of_one(build: Build, live: Live) -> None:
     observation, _ = lifetime.reset()
     assert observation in lifetime.observation_space
     for actions, step in live(crowd, 25):
-        observation, reward, terminated, truncated, info = lifetime.step(actions[0])
+        played = as_lifetime_action(stream, actions[0])
+        assert lifetime.action_space.contains(played)
+        observation, reward, terminated, truncated, info = lifetime.step(played)
         assert observation in lifetime.observation_space
         assert reward == step.reward[0] and not terminated and truncated == step.lifetime_end[0]
         assert info["task_end"] == step.task_end[0]

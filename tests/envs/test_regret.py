@@ -24,7 +24,7 @@ from sojourn.envs import (
     regret_error,
     return_windows,
 )
-from sojourn.envs.regret import episode_reference
+from sojourn.envs.regret import episode_reference, is_provisional, valid_reference
 
 RNG = np.random.default_rng(0)
 
@@ -79,9 +79,16 @@ def test_reference_of_an_episode_prefers_the_instance_and_follows_the_unit() -> 
     assert episode_reference(pooled, "return", 40, nan, nan) == (0.75, 0.25)
     assert episode_reference(pooled, "rate", 40, nan, nan) == (30.0, 10.0)
     assert episode_reference(pooled, "rate", 40, 36.0, 4.0) == (36.0, 4.0)
-    for none in (None, Reference(1.0, 1.0, "user")):
+    assert valid_reference(pooled) is pooled
+    for none in (valid_reference(None), valid_reference(Reference(1.0, 1.0, "user"))):
         best, worst = episode_reference(none, "return", 40, 0.9, 0.1)
         assert best == 0.9 and np.isnan(worst)
+
+
+def test_a_ceiling_is_provisional_above_a_tenth_of_the_gap() -> None:
+    assert not is_provisional(Reference(0.0, 2.0, "trained", ceiling_error=0.2))
+    assert is_provisional(Reference(0.0, 2.0, "trained", ceiling_error=0.21))
+    assert is_provisional(Reference(1.0, 1.0, "trained", ceiling_error=0.1))
 
 
 def cartpole_returns(

@@ -118,3 +118,9 @@ def test_shipped_streams_say_what_they_are(shipped_streams: list[Path]) -> None:
         lines = path.read_text().splitlines()
         for line, key in zip(lines, ("title", "source", "tests"), strict=False):
             assert line.startswith(f"# {key}: ") and len(line) > len(key) + 10, path
+
+
+def test_shipped_streams_are_in_the_table(shipped_streams: list[Path]) -> None:
+    page = (shipped_streams[0].parents[2] / "docs" / "streams.md").read_text()
+    for path in shipped_streams:
+        assert f"`{path.stem}`" in page, path.stem

@@ -1,0 +1,70 @@
+"""Plays carts and poles as arrays: all rows at once, bit for bit as `CartPoleEnv` does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .cart_pole import SEEN, CartPoleTask, advance, draw_start, has_fallen
+from .interface import Array, Interface, Observation
+from .simulator import Simulator, Transition
+from .task import Segment
+
+
+class CartPoleSimulator(Simulator):
+    """Rows of carts and poles with physics of their own; plays tasks of type `CartPoleTask`."""
+
+    def __init__(self, interface: Interface, num_rows: int) -> None:
+        self.interface = interface
+        self.num_rows = num_rows
+        self._rows = np.arange(num_rows)
+        self._state = np.zeros((num_rows, 4))
+        self._physics = np.zeros((num_rows, 6))
+        self._offset = np.zeros((num_rows, 4))
+        self._seen = np.zeros((num_rows, 4), np.int64)
+        self._shown = np.zeros((num_rows, 4), bool)
+        self._max_steps = np.zeros(num_rows, np.int64)
+        self._step = np.zeros(num_rows, np.int64)
+
+    def begin_segment(self, row: int, segment: Segment) -> None:
+        """Take over the hidden parameters of the segment's task."""
+        task = segment.task
+        if not isinstance(task, CartPoleTask):
+            raise ValueError(f"cart-pole simulator: expected a CartPoleTask, got {task!r}")
+        seen = SEEN[task.shows]
+        self._physics[row] = task.physics
+        self._offset[row] = task.offset
+        self._seen[row, : len(seen)] = seen
+        self._shown[row] = np.arange(4) < len(seen)
+        self._max_steps[row] = task.max_steps
+
+    def begin_episode(self, row: int, seed: int) -> None:
+        """Begin near the upright position."""
+        self._state[row] = draw_start(np.random.default_rng(seed))
+        self._step[row] = 0
+
+    def step(self, actions: Array, rows: Array | None = None) -> Transition:
+        """One push per row."""
+        played = self._rows if rows is None else rows
+        moved = advance(self._state[played], actions, self._physics[played])
+        step = self._step[played] + 1
+        self._state[played] = moved
+        self._step[played] = step
+        fell = has_fallen(moved)
+        reward = np.ones(len(played), np.float32)
+        late = (step == self._max_steps[played]) & ~fell
+        return Transition(reward, reward.copy(), fell, late)
+
+    def observation(self) -> Observation:
+        """What every row shows of its state."""
+        shown = self.interface.zeros(self.num_rows)
+        parts = np.take_along_axis(self._state + self._offset, self._seen, axis=1)
+        width = shown["vector"].shape[1]
+        shown["vector"][:] = np.where(self._shown, parts, 0.0)[:, :width]
+        mask = np.zeros((self.num_rows, self.interface.num_actions), bool)
+        mask[:, :2] = True
+        shown["action_mask"] = mask
+        return shown
+
+    def optimal_return(self, row: int) -> float:
+        """The limit: a linear controller reaches it."""
+        return float(self._max_steps[row])
