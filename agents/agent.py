@@ -13,15 +13,18 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from sojourn.envs import Interface
-from sojourn.memory import MemoryCore
+from sojourn.memory import Measures, MemoryCore, diagnose
 
+from .actions import actions_of
 from .encoder import Encoder
-from .heads import PolicyHead, ValueHead, sample_inverse_cdf
+from .heads import PolicyHead, ValueHead
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One step of acting: `[B]` tensors and the memory state after the step."""
+    """One step of acting: `[B]` tensors and the memory state after the step; actions as the
+    stream's interface says.
+    """
 
     action: Tensor
     log_prob: Tensor
@@ -38,7 +41,8 @@ class Agent(nn.Module):
         super().__init__()
         self.encoder = Encoder(interface, memory.width)
         self.memory = memory
-        self.policy = PolicyHead(memory.width, interface.num_actions)
+        self.actions = actions_of(interface)
+        self.policy = PolicyHead(memory.width, self.actions)
         self.value = ValueHead(memory.width)
 
     @property
@@ -55,17 +59,18 @@ class Agent(nn.Module):
         state: TensorDict,
         reset: Tensor | None = None,
         uniform: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Decision:
         """Live one step: channels `[B, ...]`, `reset` `[B]` clears memories before the step.
 
-        `uniform` `[B]` in [0, 1) samples the actions; without it the most likely ones are taken.
+        `uniform` `[B, *actions.luck_shape]` in [0, 1) samples the actions; without it the most
+        likely ones are taken. Where `mask` `[B]` is False the step reads and does not write.
         """
         x, commit = self.encoder(observation), self._commit(observation)
-        features, state = self.memory.step(x, state, reset, commit=commit)
-        logits = self.policy(features, observation["action_mask"])
-        action = logits.argmax(-1) if uniform is None else sample_inverse_cdf(logits, uniform)
-        log_prob = torch.log_softmax(logits, dim=-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
-        return Decision(action, log_prob, self.value(features), state)
+        features, state = self.memory.step(x, state, reset, mask, commit)
+        outputs, actions = self.policy(features, observation["action_mask"]), self.actions
+        action = actions.mode(outputs) if uniform is None else actions.sample(outputs, uniform)
+        return Decision(action, actions.log_prob(outputs, action), self.value(features), state)
 
     def unroll(
         self,
@@ -73,11 +78,24 @@ class Agent(nn.Module):
         state: TensorDict,
         reset: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, TensorDict]:
-        """Live `[B, T]` steps at once: masked logits `[B, T, A]`, values `[B, T]`, state after."""
+        """Live `[B, T]` steps at once: masked outputs of the policy `[B, T, num_outputs]` (logits
+        where an action is one choice), values `[B, T]`, state after.
+        """
         x, commit = self.encoder(observation), self._commit(observation)
         features, state = self.memory(x, state, reset, commit=commit)
-        logits = self.policy(features, observation["action_mask"])
-        return logits, self.value(features), state
+        outputs = self.policy(features, observation["action_mask"])
+        return outputs, self.value(features), state
+
+    @torch.no_grad()
+    def diagnose(
+        self,
+        observation: Mapping[str, Tensor],
+        state: TensorDict,
+        reset: Tensor | None = None,
+    ) -> Measures:
+        """Measures of the memory, by layer and head, over `[B, T]` steps; changes nothing."""
+        x, commit = self.encoder(observation), self._commit(observation)
+        return diagnose(self.memory, x, state, reset, commit=commit)
 
     def _commit(self, observation: Mapping[str, Tensor]) -> Tensor | None:
         """Memories read from a snapshot take it where an episode starts: its token tells how the

@@ -13,6 +13,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from .boundary_discounts import boundary_discounts
 from .normalise import RunningScale
 from .returns import Credit, check_choice, cut_points, lifetime_advantages
 from .schedules import Schedule, as_schedule
@@ -28,7 +29,8 @@ class LifetimeReturns(nn.Module):
     `reward="expected"` trains on the simulator's expected reward where it knows it (same mean, less
     noise; the agent still observes the sampled one). `reward_scale="task"` divides rewards by the
     gap between the task's ceiling and floor. `advantage_scale="task"` normalises advantages within
-    each task, so that rare tasks are heard.
+    each task, so that rare tasks are heard. `episode_discount` and `task_discount` count for every
+    episode and task end that lies between a step and a reward, beside the `discount` of the steps.
     """
 
     def __init__(
@@ -39,6 +41,8 @@ class LifetimeReturns(nn.Module):
         reward: TrainingReward = "sampled",
         reward_scale: RewardScale = "task",
         advantage_scale: AdvantageScale = "batch",
+        episode_discount: float | Schedule = 1.0,
+        task_discount: float | Schedule = 1.0,
     ) -> None:
         super().__init__()
         check_choice("credit", credit, Credit)
@@ -46,7 +50,10 @@ class LifetimeReturns(nn.Module):
         check_choice("returns.reward_scale", reward_scale, RewardScale)
         check_choice("returns.advantage_scale", advantage_scale, AdvantageScale)
         self.discount, self.trace = as_schedule(discount), as_schedule(trace)
-        for name, schedule in (("discount", self.discount), ("trace", self.trace)):
+        self.episode_discount = as_schedule(episode_discount)
+        self.task_discount = as_schedule(task_discount)
+        for name in ("discount", "trace", "episode_discount", "task_discount"):
+            schedule: Schedule = getattr(self, name)
             if not 0.0 <= schedule(0.0) <= 1.0:
                 raise ValueError(
                     f"returns.{name}: expected a number in [0, 1], got {schedule(0.0)}"
@@ -57,9 +64,14 @@ class LifetimeReturns(nn.Module):
         self.scale = RunningScale()
 
     @torch.no_grad()
-    def prepare(self, steps: TensorDict, progress: float) -> TensorDict:
+    def prepare(
+        self, steps: TensorDict, progress: float, bonus: Tensor | None = None
+    ) -> TensorDict:
         """`steps` `[B, T]` with `advantage`, and with `value` and `value_target` on the value
         head's new scale, which has seen these returns.
+
+        A `bonus` `[B, T]` is added to the advantages before they are scaled; the value knows
+        nothing of it.
         """
         cut, worthless = cut_points(
             self.credit,
@@ -72,15 +84,28 @@ class LifetimeReturns(nn.Module):
             self.scale.denormalise(steps["next_value"]),
             cut,
             worthless,
-            self.discount(progress),
+            self._discounts(steps, cut, progress),
             self.trace(progress),
         )
         self.scale.update(returns)
+        if bonus is not None:
+            advantage = advantage + bonus
         prepared = steps.copy()
         prepared["advantage"] = self._scale_advantage(advantage, steps)
         prepared["value"] = self.scale.normalise(value)
         prepared["value_target"] = self.scale.normalise(returns)
         return prepared
+
+    def _discounts(self, steps: TensorDict, cut: Tensor, progress: float) -> float | Tensor:
+        return boundary_discounts(
+            self.discount(progress),
+            self.episode_discount(progress),
+            self.task_discount(progress),
+            steps["terminated"] | steps["truncated"],
+            steps["task_end"],
+            cut,
+            steps["reward"],
+        )
 
     def training_reward(self, steps: TensorDict) -> Tensor:
         """The reward `[B, T]` the meta-trainer maximises."""

@@ -16,9 +16,14 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from .agent import Agent
+from .extras import Extras
 from .lifetime_returns import LifetimeReturns
 from .ppo import PPOLoss
+from .reading import read_in_windows
+from .rollout import Rollout
 from .schedules import Schedule, as_schedule
+from .slice_start import renew, state_numbers
+from .trainer import Iteration, Seen, unseen
 from .trajectory import Trajectory
 
 RATIO_ALARM = 1e-3  # acting and training must agree before the first step of the optimiser
@@ -28,7 +33,10 @@ class MetaTrainer:
     """Updates the outer parameters of `agent`; `update` is one outer iteration.
 
     `learning_rate` may be a schedule over progress; minibatches split lifetimes, never time.
+    `extras` adds other signals, none by default.
     """
+
+    keeps_slices = True
 
     def __init__(
         self,
@@ -40,6 +48,7 @@ class MetaTrainer:
         num_minibatches: int = 2,
         max_grad_norm: float = 0.5,
         seed: int = 0,
+        extras: Extras | None = None,
     ) -> None:
         for name, count in (("num_epochs", num_epochs), ("num_minibatches", num_minibatches)):
             if count < 1:
@@ -49,11 +58,40 @@ class MetaTrainer:
         self.learning_rate = as_schedule(learning_rate)
         self.num_epochs, self.num_minibatches = num_epochs, num_minibatches
         self.max_grad_norm = max_grad_norm
-        self.optimizer = torch.optim.Adam(agent.parameters(), self.learning_rate(0.0), eps=1e-5)
+        self.extras = extras or Extras()
+        make = self.extras.auxiliary
+        self.auxiliary = None if make is None else make(agent)
+        heads = [] if self.auxiliary is None else list(self.auxiliary.parameters())
+        learned = [*agent.parameters(), *heads]
+        self.optimizer = torch.optim.Adam(learned, self.learning_rate(0.0), eps=1e-5)
         self.generator = torch.Generator().manual_seed(seed)
+        self.updates = 0
 
-    def update(self, trajectory: Trajectory, progress: float) -> dict[str, float]:
+    def iterate(
+        self, rollout: Rollout, num_steps: int, progress: float, seen: Seen = unseen
+    ) -> Iteration:
+        """Live a slice, show it, learn from it, and choose the memory the next one starts from."""
+        trajectory, episodes = rollout.collect(num_steps)
+        seen(trajectory)
+        extras, bonus, told = self.extras, None, {}
+        if extras.transfer is not None:
+            decay = self.returns.discount(progress) * self.returns.trace(progress)
+            bonus, told = extras.transfer.measure(self.agent, rollout, trajectory, episodes, decay)
+        metrics = self.update(trajectory, progress, bonus) | told
+        measured = extras.staleness_every > 0 and self.updates % extras.staleness_every == 0
+        distance = renew(extras.slice_start, self.agent, rollout, trajectory, measured)
+        if extras.staleness_every > 0 or extras.slice_start == "replay":
+            metrics["memory/staleness"] = distance
+        self.updates += 1
+        metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
+        return Iteration(metrics, episodes)
+
+    def update(
+        self, trajectory: Trajectory, progress: float, bonus: Tensor | None = None
+    ) -> dict[str, float]:
         """One outer iteration on a slice; `progress` in [0, 1] drives the schedules.
+
+        A `bonus` `[B, T]` is added to the advantages before they are scaled.
 
         Returns metrics by name. Raises FloatingPointError, naming the parameter, on a non-finite
         gradient and ValueError for a trajectory whose values were taken for another `credit`.
@@ -66,7 +104,7 @@ class MetaTrainer:
         learning_rate = self.learning_rate(progress)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        steps = self.returns.prepare(trajectory.steps, progress)
+        steps = self.returns.prepare(trajectory.steps, progress, bonus)
         num_lifetimes = steps.batch_size[0]
         num_minibatches = min(self.num_minibatches, num_lifetimes)
         sums: dict[str, Tensor] = {}
@@ -92,11 +130,20 @@ class MetaTrainer:
     def _minibatch(
         self, steps: TensorDict, state: TensorDict, progress: float
     ) -> dict[str, Tensor]:
-        logits, values, _ = self.agent.unroll(steps["observation"], state, steps["reset"])
-        losses: dict[str, Tensor] = self.loss(logits, values, steps, progress)
+        agent, observation = self.agent, steps["observation"]
+        window = self.extras.gradient_window
+        reading = read_in_windows(agent, observation, state, steps["reset"], window)
+        outputs = agent.policy(reading.features, observation["action_mask"])
+        values = agent.value(reading.features)
+        losses: dict[str, Tensor] = self.loss(outputs, values, steps, progress, agent.actions)
+        if self.auxiliary is not None:
+            auxiliary = self.auxiliary(reading, steps)
+            losses["total"] = losses["total"] + auxiliary.pop("total")
+            losses |= {f"auxiliary_{name}": loss for name, loss in auxiliary.items()}
         self.optimizer.zero_grad(set_to_none=True)
         losses["total"].backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.agent.parameters(), self.max_grad_norm)
+        learned = self.optimizer.param_groups[0]["params"]
+        norm = nn.utils.clip_grad_norm_(learned, self.max_grad_norm)
         if not torch.isfinite(norm):
             raise FloatingPointError(self._where_not_finite())
         self.optimizer.step()
@@ -125,21 +172,30 @@ class MetaTrainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Optimiser, value scale and minibatch luck; the agent's weights are the agent's own."""
-        return {
+        saved = {
             "optimizer": self.optimizer.state_dict(),
             "returns": self.returns.state_dict(),
             "generator": self.generator.get_state(),
+            "updates": self.updates,
         }
+        if self.auxiliary is not None:
+            saved["auxiliary"] = self.auxiliary.state_dict()
+        if self.extras.transfer is not None:
+            saved["transfer"] = self.extras.transfer.state_dict()
+        return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave; what an earlier trainer did not have starts anew."""
         self.optimizer.load_state_dict(saved["optimizer"])
         self.returns.load_state_dict(saved["returns"])
         self.generator.set_state(saved["generator"])
+        self.updates = saved.get("updates", 0)
+        if self.auxiliary is not None and "auxiliary" in saved:
+            self.auxiliary.load_state_dict(saved["auxiliary"])
+        if self.extras.transfer is not None and "transfer" in saved:
+            self.extras.transfer.load_state_dict(saved["transfer"])
 
 
 def _state_norm(state: TensorDict) -> float:
     """Mean Frobenius norm over lifetimes of everything real the memory holds."""
-    leaves = [leaf.flatten(1) for leaf in state.values(True, True) if leaf.is_floating_point()]
-    if not leaves:
-        return 0.0
-    return float(torch.cat(leaves, dim=1).norm(dim=1).mean())
+    return float(state_numbers(state).norm(dim=1).mean())

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tensordict import TensorDict
+from tensordict import NonTensorData, TensorDict
 from tensordict.nn import TensorDictModuleBase
 from torch import Tensor, nn
-from torch.distributions import Categorical
+from torch.distributions import Distribution
 from torchrl.objectives import ClipPPOLoss
 
-from .heads import masked_categorical
+from .actions import Actions
 from .schedules import Schedule, as_schedule
 
 
 class _ReadPolicy(TensorDictModuleBase):  # type: ignore[misc]
-    """Presents logits computed once by the agent's unroll as TorchRL's actor."""
+    """Presents outputs computed once by the agent's unroll as TorchRL's actor."""
 
-    in_keys = ("logits",)
+    in_keys = ("outputs", "actions")
     out_keys = ("action",)
 
-    def get_dist(self, steps: TensorDict) -> Categorical:
-        return masked_categorical(steps["logits"])
+    def get_dist(self, steps: TensorDict) -> Distribution:
+        actions: Actions = steps["actions"]
+        return actions.distribution(steps["outputs"])
 
 
 class _ReadValue(TensorDictModuleBase):  # type: ignore[misc]
@@ -61,20 +62,21 @@ class PPOLoss(nn.Module):
         self._loss.set_keys(sample_log_prob="log_prob")
 
     def forward(
-        self, logits: Tensor, values: Tensor, steps: TensorDict, progress: float
+        self, outputs: Tensor, values: Tensor, steps: TensorDict, progress: float, actions: Actions
     ) -> dict[str, Tensor]:
         """Losses of a minibatch `[b, T]`; `total` is the one to descend, the others are for the
-        log.
+        log. `actions` reads the policy's `outputs`.
         """
         inputs: dict[str, Any] = {
-            "logits": logits,
+            "outputs": outputs,
+            "actions": NonTensorData(actions),
             "action": steps["action"],
             "log_prob": steps["log_prob"],
             "state_value": values.unsqueeze(-1),
             "advantage": steps["advantage"].unsqueeze(-1),
             "value_target": steps["value_target"].unsqueeze(-1),
         }
-        out = self._loss(TensorDict(inputs, batch_size=logits.shape[:2]))
+        out = self._loss(TensorDict(inputs, batch_size=outputs.shape[:2]))
         total = (
             out["loss_objective"]
             + self.value_coefficient * out["loss_critic"]
@@ -87,13 +89,12 @@ class PPOLoss(nn.Module):
             "entropy": out["entropy"],
             "approx_kl": out["kl_approx"],
             "clipfrac": out["clip_fraction"],
-            "ratio_error": ratio_error(logits, steps),
+            "ratio_error": ratio_error(actions, outputs, steps),
         }
 
 
 @torch.no_grad()
-def ratio_error(logits: Tensor, steps: TensorDict) -> Tensor:
+def ratio_error(actions: Actions, outputs: Tensor, steps: TensorDict) -> Tensor:
     """Largest |pi_new / pi_acted - 1| over the minibatch."""
-    log_prob = torch.log_softmax(logits, dim=-1).gather(-1, steps["action"].unsqueeze(-1))
-    ratio: Tensor = (log_prob.squeeze(-1) - steps["log_prob"]).exp()
+    ratio: Tensor = (actions.log_prob(outputs, steps["action"]) - steps["log_prob"]).exp()
     return (ratio - 1.0).abs().max()

@@ -1,6 +1,6 @@
 """Advantages over lifetimes: credit crosses episode and task ends unless it is told not to.
 
-A_t = sum_l (gamma lambda)^l delta_{t+l},  delta_t = r_t + gamma V_{t+1} - V_t (Schulman et al.
+A_t = delta_t + gamma_t lambda A_{t+1},  delta_t = r_t + gamma_t V_{t+1} - V_t (Schulman et al.
 2016, GAE), computed by TorchRL's functional form.
 """
 
@@ -46,19 +46,23 @@ def lifetime_advantages(
     next_value: Tensor,
     cut: Tensor,
     worthless: Tensor,
-    discount: float,
+    discount: float | Tensor,
     trace: float,
 ) -> tuple[Tensor, Tensor]:
     """Advantages and returns `[B, T]`.
 
-    `next_value` `[B, T]` is the value of what follows each step: V_{t+1} inside a life, the value
-    of the true final observation where a truncated episode cuts it.
+    `discount` is a number, or one `[B, T]` for what follows each step. `next_value` `[B, T]` is the
+    value of what follows each step: V_{t+1} inside a life, the value of the true final observation
+    where a truncated episode cuts it.
     """
     if reward.shape[-1] == 0:
         return reward.clone(), reward.clone()
     # As tensors of the reward's type: TorchRL would round plain numbers to float32.
-    gamma, lmbda = (
-        torch.tensor(x, dtype=reward.dtype, device=reward.device) for x in (discount, trace)
+    lmbda = torch.tensor(trace, dtype=reward.dtype, device=reward.device)
+    gamma = (
+        discount.to(reward).unsqueeze(-1)
+        if isinstance(discount, Tensor)
+        else torch.tensor(discount, dtype=reward.dtype, device=reward.device)
     )
     advantage, target = generalized_advantage_estimate(
         gamma,

@@ -5,20 +5,53 @@ The rollout owns what must survive between slices: the memory state, the next ob
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from tensordict import TensorDict
 from torch import Tensor
 
-from sojourn.envs import Array, Crowd, CrowdStep, EpisodeRecord
+from sojourn.envs import PREVIOUS_PARTS, Array, Crowd, CrowdStep, EpisodeRecord
 from sojourn.memory import state_from_dict, state_to_dict
 
-from .agent import Agent
+from .actions import Actions
+from .agent import Decision
+from .luck import SharedLuck
+from .moment import Moment
 from .returns import Credit, check_choice
 from .trajectory import Trajectory, TrajectoryBuilder, to_tensors
+from .treatment import Intervention, Treatment
 
 MemoryReset = Literal["episode", "task", "lifetime", "never"]
+
+
+class Actor(Protocol):
+    """What can live in a crowd: an `Agent`, or a policy that is compared with one."""
+
+    actions: Actions
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def init_state(self, batch: int) -> TensorDict: ...
+
+    def act(
+        self,
+        observation: Mapping[str, Tensor],
+        state: TensorDict,
+        reset: Tensor | None = None,
+        uniform: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Decision: ...
+
+
+class Ending(NamedTuple):
+    """An episode that ended, and whether its segment ended with it."""
+
+    record: EpisodeRecord
+    ends_segment: bool
 
 
 class Rollout:
@@ -30,7 +63,7 @@ class Rollout:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: Actor,
         crowd: Crowd,
         memory_reset: MemoryReset = "lifetime",
         credit: Credit = "lifetime",
@@ -67,10 +100,58 @@ class Rollout:
             self.observation, self.pending_reset = step.observation, self._resets_after(step)
         return lived.trajectory(start, self._value_ahead()), episodes
 
+    @torch.no_grad()
+    def live(
+        self,
+        num_steps: int,
+        luck: SharedLuck | None = None,
+        intervention: Intervention | None = None,
+    ) -> list[Ending]:
+        """Live `num_steps` steps in every lifetime and keep nothing but the episodes that ended.
+
+        With `luck` the actions draw from there and not from the generator of the rollout; the
+        `intervention` is called before every step. Without them the life is that of `collect`.
+        """
+        endings: list[Ending] = []
+        for _ in range(num_steps):
+            observation, reset = self._next_input()
+            state, mask, uniform = self.state, None, None
+            if luck is None and intervention is None:
+                uniform = self._uniform()
+            else:
+                moment = Moment.of(self.crowd)
+                uniform = self._uniform() if luck is None else self._shared(luck, moment)
+                if intervention is not None:
+                    treatment = intervention.treat(self.state, moment)
+                    state = treatment.state
+                    reset, mask = self._spared(reset, treatment), self._flags(treatment.writes)
+            decision = self.agent.act(observation, state, reset, uniform, mask)
+            step = self.crowd.step(decision.action.cpu().numpy())
+            self.state = decision.state
+            closed = np.flatnonzero(step.terminated | step.truncated)
+            ends = step.task_end[closed].tolist()
+            endings += [Ending(*pair) for pair in zip(step.episodes, ends, strict=True)]
+            self.observation, self.pending_reset = step.observation, self._resets_after(step)
+        return endings
+
+    def _shared(self, luck: SharedLuck, moment: Moment) -> Tensor | None:
+        if self.greedy:
+            return None
+        return luck.draw(moment, self.agent.actions.luck_shape).to(self.agent.device)
+
+    def _spared(self, reset: Tensor | None, treatment: Treatment) -> Tensor | None:
+        """The resets that are left where memories were replaced."""
+        replaced = self._flags(treatment.replaced)
+        return reset if reset is None or replaced is None else reset & ~replaced
+
+    def _flags(self, rows: Array | None) -> Tensor | None:
+        return None if rows is None else torch.from_numpy(rows).to(self.agent.device)
+
     def _uniform(self) -> Tensor | None:
         if self.greedy:
             return None
-        uniform = torch.rand(self.crowd.num_lifetimes, generator=self.generator)
+        shape = (self.crowd.num_lifetimes, *self.agent.actions.luck_shape)
+        uniform = torch.rand(shape, generator=self.generator)
         return uniform.to(self.agent.device)
 
     def _next_input(self) -> tuple[dict[str, Tensor], Tensor | None]:
@@ -82,6 +163,9 @@ class Rollout:
             "previous_action": np.where(rows, none_yet, observation["previous_action"]),
             "previous_reward": np.where(rows, np.float32(0), observation["previous_reward"]),
         }
+        if PREVIOUS_PARTS in observation:
+            blank = np.where(rows[:, None], np.float32(0), observation[PREVIOUS_PARTS])
+            observation[PREVIOUS_PARTS] = blank
         reset = torch.from_numpy(rows).to(self.agent.device)
         return to_tensors(observation, self.agent.device), reset
 

@@ -92,3 +92,48 @@ def test_a_channel_may_have_any_name() -> None:
 def test_a_grid_of_two_planes_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 3 codes per cell"):
         Encoder(Interface({"grid": Channel("grid", (7, 7, 2))}, 3), 8)
+
+
+KINDS = {
+    "image": Channel("image", (20, 11, 3)),
+    "one pixel": Channel("image", (1, 1, 1)),
+    "several": Channel("discrete", (3,), 4),
+    "many": Channel("discrete", (), 500),
+    "many several": Channel("discrete", (2,), 300),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1, 0)])
+def test_every_kind_of_channel_is_encoded(kind: str, shape: tuple[int, ...]) -> None:
+    channel = KINDS[kind]
+    encoder = Encoder(Interface({"x": channel}, 4), 8)
+    generator = np.random.default_rng(1)
+    high = channel.num_values or 255
+    seen = {n: t for n, t in observation(shape).items() if n not in INTERFACE.channels}
+    x = generator.integers(0, high, (*shape, *channel.shape)).astype(channel.dtype)
+    tokens = encoder(seen | {"x": torch.from_numpy(x)})
+    assert tokens.shape == (*shape, 8) and torch.isfinite(tokens).all()
+    other = encoder(seen | {"x": torch.from_numpy((high - 1 - x).astype(channel.dtype))})
+    assert tokens.numel() == 0 or not torch.equal(tokens, other)
+
+
+def test_vectors_of_any_scale_are_bounded_and_told_apart() -> None:
+    encoder = Encoder(Interface({"x": Channel("vector", (1,))}, 4), 16)
+    inputs = {n: t[:1] for n, t in observation((1,)).items() if n not in INTERFACE.channels}
+    tokens = [
+        encoder(inputs | {"x": torch.full((1, 1), x)}) for x in (-1e30, -10.0, 0.0, 1e4, 3e38)
+    ]
+    assert all(torch.isfinite(token).all() for token in tokens)
+    assert len({tuple(token[0].tolist()) for token in tokens}) == 5
+
+
+def test_every_part_of_the_previous_action_matters() -> None:
+    interface = Interface({"x": Channel("vector", (1,))}, 4, (3,), 2)
+    encoder = Encoder(interface, 8)
+    seen = {n: t for n, t in observation((1,)).items() if n not in INTERFACE.channels}
+    seen |= {"x": torch.zeros(1, 1), "previous_parts": torch.tensor([[1.0, 0.2, -0.2]])}
+    for place, value in enumerate((2.0, -1.0, 1.0)):
+        changed = seen["previous_parts"].clone()
+        changed[0, place] = value
+        assert not torch.equal(encoder(seen), encoder(seen | {"previous_parts": changed}))

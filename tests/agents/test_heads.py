@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from sojourn.agents.heads import mask_logits, masked_categorical, sample_inverse_cdf
+from sojourn.agents.actions import mask_logits, masked_categorical, sample_inverse_cdf
 
 MASKS = [
     [True] * 7,

@@ -1,0 +1,102 @@
+"""What an experimenter does to memories while they are lived with: freeze, exchange, restore, copy.
+
+    carried      S_t = write(S_{t-1}, x_t)                      nothing is done
+    frozen       y_t = read(S, x_t), S_t = S                    it reads and never writes
+    exchanged    S <- the memory of another life as old         does the content matter?
+    restored     S <- a snapshot, wherever a reset would be     what does this memory know?
+
+An intervention sees the true boundaries, which the agent does not: it is a control, never a way to
+act. Resets at boundaries are the `memory_reset` of the rollout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from tensordict import TensorDict
+
+from sojourn.envs import Array
+
+from .moment import Moment
+from .snapshots import Snapshots
+from .treatment import Treatment
+
+
+class Frozen:
+    """Memories read and never write once a lifetime has lived `start` steps or segments.
+
+    As long as some rows of a crowd are frozen and others are not, those others may differ from a
+    life without intervention in the last digit: a core computes masked steps along another path.
+    """
+
+    def __init__(self, start: int = 0, clock: Literal["steps", "segments"] = "steps") -> None:
+        if clock not in ("steps", "segments"):
+            raise ValueError(f"clock: expected 'steps' or 'segments', got {clock!r}")
+        self.start, self.clock = start, clock
+
+    def treat(self, state: TensorDict, moment: Moment) -> Treatment:
+        """The state as it is, closed to writing from the start on."""
+        lived = moment.lifetime_step if self.clock == "steps" else moment.segment
+        writes = lived < self.start
+        return Treatment(state, writes=None if writes.all() else writes)
+
+
+class Exchanged:
+    """At every task boundary a life goes on with the memory that another life had at the same age.
+
+    The donor of a life is the next one (the first follows the last) that `snapshots` know at that
+    age, else the oldest memory of the next one. The inputs that speak of the past stay its own.
+    Raises ValueError where there are fewer than two lifetimes.
+    """
+
+    def __init__(self, snapshots: Snapshots, lifetimes: Sequence[int]) -> None:
+        self.snapshots, self.lifetimes = snapshots, list(lifetimes)
+        if len(self.lifetimes) < 2:
+            raise ValueError(f"lifetimes: expected at least 2 to exchange, got {len(lifetimes)}")
+        self._place = {lifetime: place for place, lifetime in enumerate(self.lifetimes)}
+
+    def treat(self, state: TensorDict, moment: Moment) -> Treatment:
+        """The donors' memories in the rows that stand at a boundary within their life."""
+        rows = moment.starts_task & ~moment.starts_lifetime
+        rows &= np.isin(moment.lifetime, self.lifetimes)
+        if not rows.any():
+            return Treatment(state)
+        places = zip(moment.lifetime[rows].tolist(), moment.segment[rows].tolist(), strict=True)
+        keys = [self._donor(lifetime, age) for lifetime, age in places]
+        return Treatment(put_rows(state, rows, self.snapshots.stack(keys)), rows)
+
+    def _donor(self, lifetime: int, age: int) -> tuple[int, int]:
+        place, count = self._place[lifetime], len(self.lifetimes)
+        others = [self.lifetimes[(place + i) % count] for i in range(1, count)]
+        same_age = ((other, age) for other in others if (other, age) in self.snapshots)
+        return next(same_age, (others[0], self.snapshots.oldest(others[0])))
+
+
+class Restored:
+    """Lifetime n starts every episode with row n - `first` of `memories`, if any, and no reset.
+
+    For a rollout that resets at episodes; with `writes` False the memories are never written.
+    """
+
+    def __init__(self, memories: TensorDict, first: int = 0, writes: bool = True) -> None:
+        self.memories, self.first, self.writes = memories, first, writes
+
+    def treat(self, state: TensorDict, moment: Moment) -> Treatment:
+        """The memories of the rows whose episode starts; lives after the last one are left alone."""
+        number = moment.lifetime - self.first
+        rows = moment.starts_episode & (number >= 0) & (number < len(self.memories))
+        writes = None if self.writes else np.zeros(len(rows), bool)
+        if not rows.any():
+            return Treatment(state, writes=writes)
+        chosen = self.memories[torch.from_numpy(number[rows])]
+        return Treatment(put_rows(state, rows, chosen), rows, writes)
+
+
+def put_rows(state: TensorDict, rows: Array, values: TensorDict) -> TensorDict:
+    """`state` `[B]` with `values` `[n]` in the n rows where `rows` `[B]` is set; makes copies."""
+    changed = state.clone()
+    changed[torch.from_numpy(rows)] = values
+    return changed

@@ -1,0 +1,61 @@
+"""Regret of episodes, lives and pairs of lives, from the records of a crowd.
+
+    regret_e = (J*_e - J_e) / gap of the task,   gap = mean (J* - J0) over its episodes
+
+The gap is pooled over a task because one instance with hardly any gap (a bandit of equal arms)
+would rule a mean of ratios; the mean over a task is then `sojourn.envs.pooled_regret`. Where the
+simulator knows the expected return it takes the place of the sampled one (pseudo-regret).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sojourn.envs import Array, EpisodeRecord, normalised_regret
+
+
+def episode_regrets(records: Sequence[EpisodeRecord]) -> Array:
+    """Normalised regret `[num_records]`; NaN for an episode without a reference or cut short.
+
+    An episode that its segment cut short, or that still runs, is compared only where its task is
+    measured by rate.
+    """
+    achieved, optimal, floor = (
+        np.array([function(record) for record in records], np.float64)
+        for function in (_achieved, _optimal, lambda record: record.floor_return)
+    )
+    names = np.array([record.task for record in records], dtype=object)
+    known = np.isfinite(achieved) & np.isfinite(optimal) & np.isfinite(floor)
+    regrets = np.full(len(records), np.nan)
+    for name in dict.fromkeys(names[known]):
+        chosen = known & (names == name)
+        gap = float(np.mean(optimal[chosen] - floor[chosen]))
+        if gap > 0.0:
+            best = optimal[chosen]
+            regrets[chosen] = normalised_regret(best, achieved[chosen], best - gap)
+    return regrets
+
+
+def grouped_regret(records: Sequence[EpisodeRecord], group: Array, num_groups: int) -> Array:
+    """Mean regret `[num_groups]` of the records of each group (int `[num_records]`).
+
+    All groups are measured against the same gaps. NaN for a group of which nothing is known.
+    """
+    regrets = episode_regrets(records)
+    known = np.isfinite(regrets)
+    total = np.bincount(group[known], regrets[known], minlength=num_groups)
+    count = np.bincount(group[known], minlength=num_groups)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _achieved(record: EpisodeRecord) -> float:
+    known = math.isfinite(record.expected_return)
+    return record.expected_return if known else record.total_return
+
+
+def _optimal(record: EpisodeRecord) -> float:
+    partial = record.status in ("cut", "running") and record.unit != "rate"
+    return math.nan if partial else record.optimal_return

@@ -1,0 +1,119 @@
+"""The state of a memory as single tensors of somebody else's tensordict.
+
+    (key, "state", ...)   the leaves of the state, nested as the memory nests them
+    (key, "age")          how many tokens the state holds since its last start
+
+A leaf lies there as it is; one number per row gets an axis of its own, since TorchRL's primers
+reset along one.
+"""
+
+from __future__ import annotations
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor
+from torchrl.data import Composite, Unbounded
+
+from sojourn.memory import MemoryCore
+
+Key = str | tuple[str, ...]
+Path = tuple[str, ...]
+
+
+class TensorDictState:
+    """Reads and writes the state of `core` and its age under `key`."""
+
+    def __init__(self, core: MemoryCore, key: Key) -> None:
+        self.key = key
+        with torch.no_grad():
+            row = core.init_state(1)
+            age = torch.zeros(1, dtype=torch.int64)
+            self._row = TensorDict({"state": row, "age": age}, batch_size=[1])
+        paths = self._row.keys(include_nested=True, leaves_only=True)
+        self._leaves = {path: self._row[path] for path in sorted(map(as_path, paths))}
+        self.keys = [(*as_path(key), *path) for path in self._leaves]
+
+    def spec(self, device: torch.device) -> Composite:
+        """The specs of one row."""
+        spec = Composite({}, device=device)
+        for key, leaf in zip(self.keys, self._leaves.values(), strict=True):
+            shape = leaf.shape[1:] or (1,)
+            spec[key] = Unbounded(shape=shape, dtype=leaf.dtype, device=device)
+        return spec
+
+    def read(self, tensordict: TensorDictBase, rows: int, steps: int) -> TensorDict | None:
+        """`state` and `age` before every step `[rows, steps]`; None where they are not there.
+
+        Raises KeyError for a state in part, ValueError for one of another make.
+        """
+        found = {key: tensordict.get(key, None) for key in self.keys}
+        missing = [key for key, leaf in found.items() if leaf is None]
+        if missing and len(missing) == len(found):
+            return None
+        if missing:
+            raise KeyError(f"{missing[0]!r} is missing beside {sorted(set(found) - set(missing))}")
+        leaves: dict[Path, Tensor] = {}
+        for (path, like), (key, leaf) in zip(self._leaves.items(), found.items(), strict=True):
+            shape = like.shape[1:]
+            got = leaf.shape[tensordict.ndim :]
+            if got != (shape or (1,)):
+                raise ValueError(
+                    f"{key!r}: expected {list(shape or (1,))} per step, got {list(got)}; "
+                    "is it the state of another memory?"
+                )
+            leaves[path] = leaf.reshape(rows, steps, *shape)
+        return _nested(self._row, (), leaves, [rows, steps])
+
+    def write(self, tensordict: TensorDictBase, state: TensorDict, age: Tensor, steps: int) -> None:
+        """Put `state` and `age` `[rows]` under `("next", key)` at the last of `steps`.
+
+        Value estimators read the states that acting has stored at the earlier steps after a module
+        has run over all of them: those stay. Where none are stored every step gets the last state.
+        """
+        written = TensorDict({"state": state, "age": age}, batch_size=state.batch_size)
+        for path, key in zip(self._leaves, self.keys, strict=True):
+            leaf = written[path].unsqueeze(1)
+            shape = leaf.shape[2:]
+            stored = tensordict.get(("next", *key), None) if steps > 1 else None
+            if stored is None:
+                leaf = leaf.expand(-1, steps, *shape)  # no copies
+            else:
+                earlier = stored.reshape(-1, steps, *shape)[:, :-1]
+                leaf = torch.cat([earlier, leaf], dim=1)
+            tensordict.set(("next", *key), leaf.reshape(*tensordict.shape, *(shape or (1,))))
+
+    def mark_starts(self, tensordict: TensorDictBase, init: Tensor) -> None:
+        """Set the age before a start to 0: what is stored there is nobody's past."""
+        key = (*as_path(self.key), "age")
+        age = tensordict.get(key, None)
+        if age is not None:
+            tensordict.set(key, torch.where(init.reshape(age.shape), 0, age))
+
+
+def resumes(age: Tensor, init: Tensor) -> Tensor:
+    """Steps `[B, T]` that go on from their stored state and not from the step before.
+
+    Acting counts the tokens of a trajectory; 0 says that nothing is known (a start, padding, a
+    state that nobody stored). Where the ages jump another trajectory goes on. A start with an age
+    is none: samplers mark the first steps of slices, and value estimators hand over the next
+    observations with the marks of the steps before.
+    """
+    jumps = torch.zeros_like(init)
+    jumps[:, 1:] = age[:, 1:] != age[:, :-1] + 1
+    return (init | jumps) & (age > 0)
+
+
+def as_path(key: Key) -> Path:
+    """A key as a tuple of names."""
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _nested(like: TensorDict, path: Path, leaves: dict[Path, Tensor], batch: list[int]) -> TensorDict:
+    """The `leaves` nested as those of `like` at `path`, states that hold nothing included."""
+    parts = {
+        name: leaves[*path, name]
+        if isinstance(part, Tensor)
+        else _nested(part, (*path, name), leaves, batch)
+        for name, part in like.items()
+    }
+    return TensorDict(parts, batch_size=batch)
