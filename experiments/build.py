@@ -12,7 +12,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from sojourn.agents import Agent, MetaTrainer, Rollout
+from sojourn.agents import Agent, Rollout, Trainer
 from sojourn.envs import Crowd, Stream
 from sojourn.memory import MemoryCore, Stack
 
@@ -27,7 +27,7 @@ class Parts:
     stream: Stream
     agent: Agent
     rollout: Rollout
-    trainer: MetaTrainer
+    trainer: Trainer
 
 
 def build(config: DictConfig, settings: Settings) -> Parts:
@@ -42,7 +42,12 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     rollout = Rollout(
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )
-    trainer: MetaTrainer = make(config, "trainer", agent=agent)
+    trainer: Trainer = make(config, "trainer", agent=agent)
+    if settings.diagnostics_every and not trainer.keeps_slices:
+        raise UsageError(
+            f"diagnostics_every: trainer={config.choices.trainer} keeps no slice to measure; "
+            "expected 0 (off)"
+        )
     return Parts(stream, agent, rollout, trainer)
 
 

@@ -25,10 +25,12 @@ class Verb(NamedTuple):
 
 VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
+    "evaluate": Verb("evaluate", "evaluate", "RUN [key=value ...]", "live held-out lifetimes"),
     "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
     "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
     "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
     "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
+    "reference": Verb("reference", "reference", "ID [key=value ...]", "measure floor and ceiling"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
 }
 HELP_WORDS = ("--help", "-h", "help")

@@ -77,10 +77,18 @@ def compose_config(overrides: Sequence[Override]) -> DictConfig:
     chosen = [override for override in overrides if override.is_group]
     for override in chosen:
         check_option(override.key, override.value)
+    if _lists_tasks(overrides):
+        chosen.append(Override("stream", "tasks", "stream=tasks", is_group=True))
     words = [f"{override.key}={override.value or 'null'}" for override in chosen]
     return set_values(
         _compose(words), [override for override in overrides if not override.is_group]
     )
+
+
+def _lists_tasks(overrides: Sequence[Override]) -> bool:
+    """Whether tasks are listed without a stream being chosen: then it is the stream of a list."""
+    keys = {override.key for override in overrides}
+    return "stream" not in keys and any(key.startswith("stream.tasks") for key in keys)
 
 
 def set_values(config: DictConfig, overrides: Sequence[Override]) -> DictConfig:

@@ -8,7 +8,8 @@ has no regret, unless its task is measured by rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,16 @@ RECORD_FIELDS = tuple(field.name for field in fields(EpisodeRecord))
 
 @dataclass(frozen=True)
 class Regret:
-    """Regret of a group of episodes; NaN where none of them has a reference. `count` had one."""
+    """Regret of a group of episodes; NaN where none of them has a reference. `count` had one.
+
+    `informed` is the normalised regret of those whose task hides something, against who does not
+    know it either: a second comparator, never mixed with the first.
+    """
 
     normalised: float
     raw: float
     count: int
+    informed: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,13 @@ class Episodes:
     achieved: Array
     optimal: Array
     floor: Array
+    informed: Array
 
     @classmethod
     def from_records(cls, records: Sequence[EpisodeRecord], step: int) -> Episodes:
         """Records as they come from a rollout."""
         columns = {name: np.array([getattr(r, name) for r in records]) for name in RECORD_FIELDS}
-        return cls._from_columns(columns | {"step": np.full(len(records), step)})
+        return cls.from_columns(columns | {"step": np.full(len(records), step)})
 
     @classmethod
     def from_table(cls, path: Path) -> Episodes:
@@ -60,14 +67,17 @@ class Episodes:
         if not columns:
             return cls.from_records([], 0)
         finished = columns["status"] != "running"
-        return cls._from_columns({name: column[finished] for name, column in columns.items()})
+        return cls.from_columns({name: column[finished] for name, column in columns.items()})
 
     @classmethod
-    def _from_columns(cls, columns: dict[str, Array]) -> Episodes:
+    def from_columns(cls, columns: Mapping[str, Array]) -> Episodes:
+        """The fields of `EpisodeRecord` and `step`, `[num_episodes]` each."""
         expected = columns["expected_return"].astype(np.float64)
         sampled = columns["total_return"].astype(np.float64)
         # What a segment cut short cannot be held against the return of a whole episode.
         partial = (columns["status"].astype(str) == "cut") & (columns["unit"].astype(str) != "rate")
+        unknown = np.full(len(sampled), np.nan)
+        informed = columns.get("informed_return", unknown).astype(np.float64)
         return cls(
             step=columns["step"].astype(np.int64),
             lifetime=columns["lifetime"].astype(np.int64),
@@ -76,6 +86,7 @@ class Episodes:
             achieved=np.where(np.isfinite(expected), expected, sampled),
             optimal=np.where(partial, np.nan, columns["optimal_return"].astype(np.float64)),
             floor=columns["floor_return"].astype(np.float64),
+            informed=np.where(partial, np.nan, informed),
         )
 
     def __len__(self) -> int:
@@ -102,7 +113,9 @@ class Episodes:
             raw = _over_tasks(
                 group, lambda e: float(raw_regret(e.optimal.mean(), e.achieved.mean()))
             )
-        return Regret(normalised, raw, len(group))
+            told = group.where(np.isfinite(group.informed))
+            informed = _over_tasks(told, lambda e: pooled_regret(e.informed, e.achieved, e.floor))
+        return Regret(normalised, raw, len(group), informed)
 
 
 def record_row(record: EpisodeRecord, step: int) -> dict[str, Cell]:
@@ -152,7 +165,7 @@ def cumulative_regret(values: Array, widths: Array) -> Array:
 
 def _over_tasks(group: Episodes, measure: Callable[[Episodes], float]) -> float:
     if not len(group):
-        return float("nan")
+        return math.nan
     names, index = np.unique(group.task, return_inverse=True)
     parts = [group.where(index == i) for i in range(len(names))]
     return float(np.average([measure(p) for p in parts], weights=[len(p) for p in parts]))

@@ -80,7 +80,7 @@ def draw(path: Path, title: str, caption: str, panels: Sequence[Panel]) -> None:
     figure.supxlabel(wrapped, fontsize=8, color="0.25")
     figure.suptitle(title, fontsize=11)
     figure.savefig(path, dpi=DOTS_PER_INCH)
-    _write_data(path.with_suffix(".csv"), panels)
+    write_data(path.with_suffix(".csv"), panels)
 
 
 def _draw_panel(axis: Axes, panel: Panel, labels: Sequence[str]) -> None:
@@ -138,7 +138,8 @@ def _folded(label: str) -> str:
     return textwrap.fill(label, LEGEND_CHARACTERS, break_long_words=False, break_on_hyphens=False)
 
 
-def _write_data(path: Path, panels: Sequence[Panel]) -> None:
+def write_data(path: Path, panels: Sequence[Panel]) -> None:
+    """The numbers behind a figure, a row for every point."""
     columns: dict[str, list[Cell]] = {
         name: [] for name in ("panel", "curve", "x", "mean", "low", "high", "num_runs")
     }

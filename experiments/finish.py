@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from . import report
-from .build import Parts, build_stream, derived_seed
-from .episodes import Episodes, record_row
-from .evaluation import evaluate
+from .build import Parts, derived_seed
+from .episodes import Episodes
+from .evaluation import EVALUATION_LUCK, EVALUATION_STREAM, ending_row, evaluate
+from .evaluation_request import held_out_config, held_out_stream
 from .launch import measure
 from .request import Request
 from .results import RunResult
 from .run import Run
 from .stopping import StopRequest
 from .tables import Table
-
-# Numbers that derive the root seeds of evaluation from the run's own.
-EVALUATION_STREAM, EVALUATION_LUCK = 2, 3
 
 
 def finish(request: Request, parts: Parts, run: Run, stop: StopRequest) -> bool:
@@ -41,12 +39,14 @@ def finish(request: Request, parts: Parts, run: Run, stop: StopRequest) -> bool:
 
 def _evaluate(request: Request, parts: Parts, run: Run, stop: StopRequest) -> dict[str, Any] | None:
     """Live the evaluation's lifetimes into evaluation.csv; None when asked to stop."""
-    stream = build_stream(request.config, derived_seed(request.config.seed, EVALUATION_STREAM))
+    config = held_out_config(request.config, request.settings.evaluation.stream)
+    seed = derived_seed(request.config.seed, EVALUATION_STREAM)
+    stream = held_out_stream(parts.stream, config, seed)
     luck = derived_seed(request.config.seed, EVALUATION_LUCK)
     path = run.folder.path / "evaluation.csv"
     table = Table(path, keep=0)
-    for lived, records in evaluate(parts.agent, stream, request.settings, luck):
-        table.append(record_row(record, lived) for record in records)
+    for lived, endings in evaluate(parts.agent, stream, request.settings, luck):
+        table.append(ending_row(ending, lived) for ending in endings)
         run.recorder.display.update(run.step, f"evaluating, {lived:,} steps lived")
         if stop.signal is not None:
             break

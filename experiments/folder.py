@@ -78,6 +78,14 @@ class RunFolder:
         return self.path / "episodes.csv"
 
     @property
+    def diagnostics_file(self) -> Path:
+        return self.path / "diagnostics.csv"
+
+    @property
+    def evaluations_file(self) -> Path:
+        return self.path / "evaluations.csv"
+
+    @property
     def log_file(self) -> Path:
         return self.path / "log.txt"
 

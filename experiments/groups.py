@@ -25,9 +25,11 @@ INCIDENTAL = (
     "checkpoint_every",
     "keep_checkpoints",
     "log_every",
+    "diagnostics_every",
     "quiet",
     "choices.experiment",
     "evaluation.num_lifetimes",
+    "evaluation.every",
 )
 SCHEDULES = tuple(f"sojourn.agents.{name}" for name in ("Constant", "Linear", "Horizon"))
 

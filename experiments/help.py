@@ -27,6 +27,31 @@ Train an agent's outer parameters while it lives through a stream of tasks.
 
 Any other argument of a class named by a `_target_` may be set too, as group.key=value.
 """
+EVALUATE = """sojourn evaluate RUN [key=value ...]
+
+Live lifetimes that were never trained on, with frozen parameters, beside controls of the memory.
+
+  sojourn evaluate latest
+  sojourn evaluate RUN num_lifetimes=64 segments=8    every life has eight whole segments
+  sojourn evaluate RUN conditions=carried,reset_task greedy=true
+  sojourn evaluate RUN stream.length.amount=6         a changed stream, or another: stream=NAME
+
+  RUN              a run folder (its newest checkpoint), a checkpoint file or latest
+  conditions       carried and any of reset_task,reset_episode,frozen,shuffled,half_life,random
+  num_lifetimes    default evaluation.num_lifetimes of the run, else 32
+  steps            most steps of a lifetime; default evaluation.steps of the run
+  segments         whole segments that count of every lifetime; default as many as the steps give
+  greedy           true: the most likely action instead of a sampled one
+  seed             root seed of the held-out stream; default derived from the run's
+  checkpoint       a checkpoint file instead of the newest one
+  probe_lifetimes  lifetimes whose memories are probed on all their tasks; default 8, 0 = none
+  probe_episodes   episodes of every probe; default 4
+  probe_writes     episode: the memory works on inside a probe episode | frozen: it only reads
+  output           folder of tables and figures; default RUN/evaluations/TIME
+
+The stream is the run's own under another root seed, changed by evaluation.stream of the run or by
+stream words here.
+"""
 COMPARE = """sojourn compare RUN ... [output=FOLDER] [last=0.1] [unfinished=refuse]
 
 Compare finished runs: regret curves with bands over seeds, regret by episode of a task, a table.
@@ -66,6 +91,26 @@ Try an environment before a run lives in it: one line a finding, exit code 1 whe
 
   ID     a registered id, module:Id, module:function, a plug-in, or a task as stream.tasks takes it
   steps  random steps that the speed and the random floor are measured over
+"""
+REFERENCE = """sojourn reference ID [key=value ...]
+
+Measure how well and how badly an environment can be played, so that regret can be told: train
+single-task agents, choose one on some episodes, estimate the ceiling on others, play at random.
+
+  sojourn reference CartPole-v1
+  sojourn reference my_envs:Thermostat memory=gru num_steps=500000 runs=8
+  sojourn train 'stream.tasks=[{id: CartPole-v1, reference: references/CartPole-v1.yaml}]'
+
+  ID                  a task as stream.tasks takes it, without a reference
+  runs                agents that are trained; default 5, with seeds from seed on
+  num_steps           environment steps of each; default 200,000
+  selection_episodes  episodes that choose one of them; default 200
+  episodes            episodes for the ceiling and again for the floor; default 400
+  most_steps          most steps of ten episodes; default 100,000
+  folder              where the runs lie; default runs/references/ID; finished ones are kept
+  output              the file; default references/ID.yaml
+
+All other words are those of sojourn train. The three sets of episodes have root seeds of their own.
 """
 STUDY = """sojourn study [study=NAME] [key=value,value ...]
 
@@ -107,6 +152,11 @@ def help_train(words: Sequence[str]) -> int:
     return EXIT_OK
 
 
+def help_evaluate(words: Sequence[str]) -> int:
+    """Print the help of `evaluate`."""
+    return _say(EVALUATE, words)
+
+
 def help_compare(words: Sequence[str]) -> int:
     """Print the help of `compare`."""
     return _say(COMPARE, words)
@@ -129,6 +179,11 @@ def help_probe(words: Sequence[str]) -> int:
 def help_check_env(words: Sequence[str]) -> int:
     """Print the help of `check-env`."""
     return _say(CHECK_ENV, words)
+
+
+def help_reference(words: Sequence[str]) -> int:
+    """Print the help of `reference`."""
+    return _say(REFERENCE, words)
 
 
 def help_study(words: Sequence[str]) -> int:

@@ -1,16 +1,18 @@
-"""Everything a run writes while it lives: two tables, TensorBoard, log.txt and the display."""
+"""Everything a run writes while it lives: tables, TensorBoard, log.txt and the display."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from sojourn.envs import EpisodeRecord
+from sojourn.memory import Measures
 
 from .board import Board
+from .diagnostics import mean_measures, measure_rows
 from .episodes import record_row
 from .folder import RunFolder
 from .progress import Display
-from .tables import Table
+from .tables import LateTable, Table
 
 
 class Recorder:
@@ -32,6 +34,8 @@ class Recorder:
         keep = rows or {"metrics": 0, "episodes": 0}
         self._metrics = Table(folder.metrics_file, keep["metrics"])
         self._episodes = Table(folder.episodes_file, keep["episodes"])
+        self._diagnostics = LateTable(folder.diagnostics_file, keep.get("diagnostics", 0))
+        self._evaluations = LateTable(folder.evaluations_file, keep.get("evaluations", 0))
         self._board = Board(folder.path, resumed_from)
         self._log = folder.log_file.open("a", encoding="utf-8")
         self._shown: dict[str, float] = {}  # the last known value of every metric
@@ -58,6 +62,16 @@ class Recorder:
         """Write the episodes that have not ended; a later row of the same episode replaces them."""
         self._episodes.append(record_row(record, step) for record in episodes)
 
+    def record_measures(self, step: int, measures: Measures) -> None:
+        """Write measures of the memory; TensorBoard gets their means over the heads."""
+        self._diagnostics.append(measure_rows(step, measures))
+        self._board.scalars(step, mean_measures(measures))
+
+    def record_evaluation(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write what held-out lives said beside the training, by `eval/<name>`."""
+        self._evaluations.append([{"step": step, **numbers}])
+        self._board.scalars(step, numbers)
+
     def hyperparameters(self, values: Mapping[str, object]) -> None:
         """Show the configuration in TensorBoard."""
         self._board.hyperparameters(values)
@@ -74,13 +88,21 @@ class Recorder:
 
     def rows(self) -> dict[str, int]:
         """How many rows the tables hold, safely on disk; belongs into a checkpoint."""
-        self._metrics.sync()
-        self._episodes.sync()
-        return {"metrics": self._metrics.num_rows, "episodes": self._episodes.num_rows}
+        tables: dict[str, Table | LateTable] = {
+            "metrics": self._metrics,
+            "episodes": self._episodes,
+            "diagnostics": self._diagnostics,
+            "evaluations": self._evaluations,
+        }
+        for table in tables.values():
+            table.sync()
+        return {name: table.num_rows for name, table in tables.items()}
 
     def close(self) -> None:
         self._metrics.close()
         self._episodes.close()
+        self._diagnostics.close()
+        self._evaluations.close()
         self._board.close()
         self._log.close()
         self.display.close()

@@ -11,13 +11,14 @@ import numpy as np
 from rich.table import Table
 from scipy import stats
 
-from sojourn.envs import Stream
+from sojourn.envs import Reference, Stream, is_provisional
 
 from .episodes import Episodes, Regret
 from .figures import Curve, Panel, draw
 from .results import Array, RunResult
 from .tracker import MAX_EPISODES
 
+NUM_SEGMENTS = 20  # of a lifetime that are looked at for their tasks
 LAST = 0.1  # fraction of a run that counts as its start or its end
 ORDINALS = ("1st", "2nd", "3rd", "4th", "5th")
 
@@ -43,6 +44,7 @@ def summarise(
         **asdict(sizes),
         "steps_per_second": result.steps_per_second,
         "comparators": comparators(stream),
+        "references": {name: reference_row(r) for name, r in references(stream).items()},
         "regret_definition": {
             "normalised": "(J* - J) / (J* - J_random), a ratio of means within a task",
             "raw": "(J* - J) / J*",
@@ -70,9 +72,30 @@ def evaluation_summary(episodes: Episodes) -> dict[str, Any]:
 
 
 def comparators(stream: Stream) -> dict[str, str]:
-    """Task name -> kind of its reference, from the first segments of the first lifetime."""
-    tasks = [stream.segment(0, index).task for index in range(20)]
-    return {task.name: "none" if task.reference is None else task.reference.kind for task in tasks}
+    """Task name -> kind of its reference, and whether it is only provisional."""
+    return {
+        name: "none" if found is None else found.kind + provisional(found)
+        for name, found in references(stream).items()
+    }
+
+
+def references(stream: Stream) -> dict[str, Reference | None]:
+    """Task name -> its reference, from the first segments of the first lifetime."""
+    tasks = [stream.segment(0, index).task for index in range(NUM_SEGMENTS)]
+    return {task.name: task.reference for task in tasks}
+
+
+def provisional(reference: Reference) -> str:
+    """What stands behind the kind of a ceiling whose error is above a tenth of the gap."""
+    return ", provisional" if is_provisional(reference) else ""
+
+
+def reference_row(reference: Reference | None) -> dict[str, Any] | None:
+    """Everything that a regret against a reference must carry."""
+    if reference is None:
+        return None
+    row = {key: value for key, value in asdict(reference).items() if value is not None}
+    return row | {"provisional": is_provisional(reference)}
 
 
 def draw_regret(result: RunResult) -> None:
@@ -118,7 +141,9 @@ def regret_scale(summaries: Iterable[Mapping[str, Any]]) -> str:
 
 def regret_table(summary: Mapping[str, Any]) -> Table:
     """Where the regret went: by episode of a task, at the start and at the end of training."""
-    table = Table(title="Regret by episode within a task (normalised | raw)", title_justify="left")
+    informed = summary["regret_end"]["all"]["informed"] is not None
+    kinds = "normalised | raw | against informed play" if informed else "normalised | raw"
+    table = Table(title=f"Regret by episode within a task ({kinds})", title_justify="left")
     table.add_column("episode")
     table.add_column("first 10 % of the steps", justify="right")
     table.add_column("last 10 %", justify="right")
@@ -171,7 +196,8 @@ def _plain(regret: Regret) -> dict[str, float | int | None]:
 def _cell(regrets: Sequence[Mapping[str, Any]], index: int) -> str:
     if index >= len(regrets) or regrets[index]["normalised"] is None:
         return "-"
-    return f"{regrets[index]['normalised']:.3f} | {regrets[index]['raw']:.3f}"
+    shown = [regrets[index][kind] for kind in ("normalised", "raw", "informed")]
+    return " | ".join(f"{value:.3f}" for value in shown if value is not None)
 
 
 def _over_lifetimes(values: Array, lifetimes: Array) -> dict[str, float | None]:

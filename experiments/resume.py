@@ -30,27 +30,27 @@ class Resumption:
     remarks: list[str]
 
 
-def find(where: str) -> Resumption:
+def find(where: str, key: str = "resume=") -> Resumption:
     """The checkpoint that `resume=` names: `latest`, a run folder or a checkpoint file.
 
-    In a folder the newest readable one is taken. Raises UsageError for a path that is neither,
-    RunError when nothing can be read.
+    In a folder the newest readable one is taken. Raises UsageError (which calls the path by `key`)
+    for a path that is neither, RunError when nothing can be read.
     """
     path = latest_run() if where == LATEST else Path(where)
     if path.is_file():
         folder = path.resolve().parent.parent
         file = path.resolve()
         if file.parent != folder / "checkpoints" or not (folder / "config.yaml").is_file():
-            raise UsageError(f"resume={where}: expected a checkpoint inside a run folder")
+            raise UsageError(f"{key}{where}: expected a checkpoint inside a run folder")
         checkpoint.step_of(file)
         return Resumption(_shown(folder), file, checkpoint.load(file), [])
     if not path.is_dir():
         raise UsageError(
-            f"resume={where}: no such folder or file; give latest, a run folder or a checkpoint. "
-            "Quote a path with spaces or # for the shell: 'resume=a b'"
+            f"{key}{where}: no such folder or file; give latest, a run folder or a checkpoint. "
+            f"Quote a path with spaces or # for the shell: '{key}a b'"
         )
     if not (path / "checkpoints").is_dir():
-        raise UsageError(f"resume={where}: not a run folder (it has no checkpoints)")
+        raise UsageError(f"{key}{where}: not a run folder (it has no checkpoints)")
     file, content, complaints = checkpoint.load_newest(path / "checkpoints")
     remarks = [*complaints, f"resuming from {file}"] if complaints else []
     return Resumption(path, file, content, remarks)

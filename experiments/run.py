@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from sojourn.agents import Agent, MetaTrainer, Rollout
+from omegaconf import OmegaConf
+
+from sojourn.agents import Agent, Rollout, Trainer, Trajectory
 
 from . import checkpoint
 from .folder import RunFolder
@@ -17,6 +19,8 @@ from .stopping import StopRequest
 from .tracker import RegretTracker
 
 DEBUG_UPDATES = 3
+
+Evaluator = Callable[[Agent], Mapping[str, float]]
 
 
 class Run:
@@ -30,15 +34,16 @@ class Run:
         self,
         agent: Agent,
         rollout: Rollout,
-        trainer: MetaTrainer,
+        trainer: Trainer,
         recorder: Recorder,
         folder: RunFolder,
         settings: Settings,
         config: str,
+        evaluation: Evaluator | None = None,
     ) -> None:
         self.agent, self.rollout, self.trainer = agent, rollout, trainer
         self.recorder, self.folder, self.settings = recorder, folder, settings
-        self.config = config
+        self.config, self.evaluation = config, evaluation
         self.tracker = RegretTracker()
         self.step = 0
         self.updates = 0
@@ -57,6 +62,7 @@ class Run:
                 self._checkpoint()
                 return False
             self._advance()
+            self._evaluate()
             if self._crossed(self.settings.checkpoint_every):
                 # Episodes without end would otherwise leave no trace in the table.
                 self.recorder.record_running(self.step, self.rollout.crowd.running_episodes())
@@ -67,22 +73,44 @@ class Run:
     def _advance(self) -> None:
         """One update."""
         begin = time.perf_counter()
-        trajectory, episodes = self.rollout.collect(self.settings.slice_steps)
-        collected = time.perf_counter()
-        metrics = self.trainer.update(trajectory, self._progress())
+        collected = looked = begin  # a trainer that keeps no slices lives all the time
+
+        def seen(trajectory: Trajectory) -> None:
+            nonlocal collected, looked
+            collected = time.perf_counter()
+            self._diagnose(trajectory)
+            looked = time.perf_counter()
+
+        settings = self.settings
+        done = self.trainer.iterate(self.rollout, settings.slice_steps, self._progress(), seen)
         end = time.perf_counter()
-        self.step += self.settings.steps_per_update
+        if not self.trainer.keeps_slices:
+            collected = looked = end
+        self.step += settings.steps_per_update
         self.updates += 1
-        metrics |= self.tracker.update(episodes, self.settings.slice_steps)
-        metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
+        metrics = done.metrics | self.tracker.update(done.episodes, settings.slice_steps)
         metrics |= {
             "time/collect_seconds": collected - begin,
-            "time/update_seconds": end - collected,
-            "time/steps_per_second": self.settings.steps_per_update / (end - begin),
+            "time/update_seconds": end - looked,
+            "time/steps_per_second": settings.steps_per_update / (end - begin),
         }
-        self.recorder.record(self.step, self.updates, metrics, episodes)
+        self.recorder.record(self.step, self.updates, metrics, done.episodes)
         if self.settings.debug:
             self._check_finite(metrics)
+
+    def _diagnose(self, trajectory: Trajectory) -> None:
+        """Measure the memory on the slice just lived, with the parameters that lived it."""
+        every = self.settings.diagnostics_every
+        if every and (self.updates + 1) % every == 0:
+            steps = trajectory.steps
+            measures = self.agent.diagnose(steps["observation"], trajectory.state, steps["reset"])
+            self.recorder.record_measures(self.step + self.settings.steps_per_update, measures)
+
+    def _evaluate(self) -> None:
+        """Let a copy of the agent live held-out lives."""
+        every = self.settings.evaluation.every
+        if self.evaluation is not None and every and self._crossed(every):
+            self.recorder.record_evaluation(self.step, self.evaluation(self.agent))
 
     def _progress(self) -> float:
         """Fraction of the budget lived; an endless run stays at the start of its schedules."""
@@ -131,9 +159,15 @@ class Run:
         self._saved = self.step
         self.agent.load_state_dict(saved["agent"])
         self.rollout.load_state_dict(saved["rollout"])
-        self.trainer.load_state_dict(saved["trainer"])
+        if _kind(saved["config"]) == _kind(self.config):  # another trainer begins anew
+            self.trainer.load_state_dict(saved["trainer"])
         self.tracker.load_state_dict(saved["tracker"])
         checkpoint.set_generator_states(saved["generators"])
+
+
+def _kind(config: str) -> str:
+    """The class of a configuration's trainer."""
+    return str(OmegaConf.create(config)["trainer"]["_target_"])
 
 
 def planned_steps(settings: Settings) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from .errors import UsageError
 from .schema import check_against
@@ -16,11 +17,14 @@ MAX_SEED = 2**63 - 1
 @dataclass(frozen=True)
 class EvaluationSettings:
     """Fresh lifetimes lived with frozen outer parameters after training; none when `num_lifetimes`
-    is 0.
+    is 0. `every` so many steps some of them are lived beside the training as well (0: never);
+    `stream` are the words that make the held-out stream from the run's own.
     """
 
     num_lifetimes: int
     steps: int
+    every: int = 0
+    stream: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Settings:
     checkpoint_every: int
     keep_checkpoints: int
     log_every: int
+    diagnostics_every: int
     num_threads: int
     debug: bool
     quiet: bool
@@ -64,7 +69,7 @@ class Settings:
         nested = values.pop("evaluation")
         if not isinstance(nested, DictConfig):
             raise UsageError(f"evaluation: expected keys num_lifetimes and steps, got {nested!r}")
-        evaluation = {str(name): nested[name] for name in nested}
+        evaluation: Any = OmegaConf.to_container(nested, resolve=True)
         check_against(EvaluationSettings, evaluation, "evaluation")
         check_against(cls, values, "")
         agent = config.agent
@@ -89,6 +94,10 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if self.diagnostics_every < 0:
+            raise UsageError(
+                f"diagnostics_every: expected 0 (off) or more updates, got {self.diagnostics_every}"
+            )
         if self.num_steps is not None and self.num_steps < 1:
             raise UsageError(
                 f"num_steps: expected at least 1, or null for an endless run, got {self.num_steps}"
@@ -98,6 +107,12 @@ class Settings:
                 "evaluation: expected num_lifetimes >= 0 and steps >= 1, "
                 f"got {self.evaluation.num_lifetimes} and {self.evaluation.steps}"
             )
+        if self.evaluation.every < 0:
+            raise UsageError(
+                f"evaluation.every: expected 0 (never) or more steps, got {self.evaluation.every}"
+            )
+        if self.evaluation.every and not self.evaluation.num_lifetimes:
+            raise UsageError("evaluation.every: expected evaluation.num_lifetimes >= 1 beside it")
 
     @property
     def steps_per_update(self) -> int:

@@ -67,6 +67,33 @@ class Table:
         self._file.close()
 
 
+class LateTable:
+    """A table that exists from its first row on; an existing file is cut back to `keep` rows."""
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self.path = path
+        self._table = Table(path, keep) if path.exists() else None
+
+    @property
+    def num_rows(self) -> int:
+        return 0 if self._table is None else self._table.num_rows
+
+    def append(self, rows: Iterable[Mapping[str, Cell]]) -> None:
+        """Add rows and flush them to the file."""
+        if self._table is None:
+            self._table = Table(self.path)
+        self._table.append(rows)
+
+    def sync(self) -> None:
+        """Make sure that the disk holds every row."""
+        if self._table is not None:
+            self._table.sync()
+
+    def close(self) -> None:
+        if self._table is not None:
+            self._table.close()
+
+
 def read_table(path: Path) -> Columns:
     """Columns by name: float64 where every cell is a number or empty (NaN), else text."""
     rows = _read_rows(path)

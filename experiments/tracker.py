@@ -40,9 +40,14 @@ class RegretTracker:
             "continual/regret_raw": regret.raw,
             "continual/cumulative_regret": self.cumulative,
         }
+        hides = bool(np.isfinite(episodes.informed).any())
+        if hides:
+            metrics["continual/regret_informed"] = regret.informed
         for index in range(episodes.num_indices(MAX_EPISODES)):
             part = episodes.of_index(index).regret()
             metrics[f"continual/regret_episode_{index + 1}"] = part.normalised
+            if hides:
+                metrics[f"continual/regret_informed_episode_{index + 1}"] = part.informed
         return metrics
 
     def state_dict(self) -> dict[str, float]:

@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 from . import launch
 from .build import Parts, build
 from .errors import EXIT_FAILURE, EXIT_OK, RunError
+from .evaluation_beside import PeriodicEvaluation
 from .finish import finish
 from .folder import RunFolder
 from .progress import Display, choose_display
@@ -27,12 +28,14 @@ def train(words: Sequence[str]) -> int:
     """Run `sojourn train`; returns the exit code. Raises UsageError before anything is written."""
     request = prepare(words)
     parts = build(request.config, request.settings)
+    beside = PeriodicEvaluation(request.config, request.settings, parts.stream)
     folder = open_folder(request)
     total = planned_steps(request.settings)
     display = choose_display(request.settings.quiet, total, request.start_step)
     try:
         with StopRequest() as stop:
-            return _live(request, parts, _start(request, parts, folder, display), stop)
+            run = _start(request, parts, folder, display, beside)
+            return _live(request, parts, run, stop)
     except OSError as error:
         raise RunError(f"{folder.path}: cannot be written ({error})") from error
     finally:
@@ -40,7 +43,13 @@ def train(words: Sequence[str]) -> int:
         folder.close()
 
 
-def _start(request: Request, parts: Parts, folder: RunFolder, display: Display) -> Run:
+def _start(
+    request: Request,
+    parts: Parts,
+    folder: RunFolder,
+    display: Display,
+    beside: PeriodicEvaluation,
+) -> Run:
     """Write and show what the run is."""
     remarks = launch.rewind(folder, request)
     launch.write_origin(folder, request, str(parts.agent.device))
@@ -62,7 +71,14 @@ def _start(request: Request, parts: Parts, folder: RunFolder, display: Display) 
         recorder.note(remark)
     config = OmegaConf.to_yaml(request.config)
     return Run(
-        parts.agent, parts.rollout, parts.trainer, recorder, folder, request.settings, config
+        parts.agent,
+        parts.rollout,
+        parts.trainer,
+        recorder,
+        folder,
+        request.settings,
+        config,
+        beside,
     )
 
 

@@ -1,0 +1,104 @@
+"""The tables of an evaluation: for the terminal, as Markdown, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from .evaluation_measures import CARRIED, Row
+from .folder import write_atomically
+from .report import ordinal
+from .tables import Cell, write_table
+from .tracker import MAX_EPISODES
+
+HEADLINES = (
+    "regret, all episodes",
+    *(f"regret, {ordinal(index)} episode" for index in range(MAX_EPISODES)),
+    "regret minus carried",
+)
+ABSENT = "-"
+
+
+def write_tables(folder: Path, rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
+    """measures.csv, measures.json and evaluation.md."""
+    columns: dict[str, list[Cell]] = {
+        "code": [row.code for row in rows],
+        "measure": [row.measure for row in rows],
+        "condition": [row.condition for row in rows],
+        "mean": [row.value.mean for row in rows],
+        "low": [row.value.low for row in rows],
+        "high": [row.value.high for row in rows],
+        "num_lifetimes": [row.value.num_runs for row in rows],
+        "note": [row.note for row in rows],
+    }
+    write_table(folder / "measures.csv", columns)
+    names = list(columns)
+    cells = zip(*columns.values(), strict=True)
+    plain = [dict(zip(names, map(_finite, row), strict=True)) for row in cells]
+    content = {"title": title, "notes": list(notes), "measures": plain}
+    write_atomically(folder / "measures.json", json.dumps(content, indent=2) + "\n")
+    write_atomically(folder / "evaluation.md", markdown(rows, title, notes))
+
+
+def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:
+    """A line for every measure, a column for every condition."""
+    conditions = list(dict.fromkeys(row.condition for row in rows))
+    lines = [f"# {title}", "", *(f"* {note}" for note in notes), ""]
+    lines += [
+        "| | measure | " + " | ".join(conditions) + " |",
+        "|" + "---|" * (len(conditions) + 2),
+    ]
+    cells = {(row.measure, row.condition): _cell(row) for row in rows}
+    for code, measure in dict.fromkeys((row.code, row.measure) for row in rows):
+        shown = [cells.get((measure, name), "") for name in conditions]
+        if any(cell not in ("", ABSENT) for cell in shown):
+            lines.append(f"| {code} | {measure} | " + " | ".join(shown) + " |")
+    remarks = [
+        f"* {row.measure}, {row.condition}: {row.note}"
+        for row in rows
+        if row.note and row.code != "M10"
+    ]
+    return "\n".join([*lines, "", "What stands behind some of them:", "", *remarks]) + "\n"
+
+
+def rich_table(rows: Sequence[Row]) -> Table:
+    """The headline numbers: a line for every condition."""
+    present = {row.measure for row in rows}
+    shown = [name for name in HEADLINES if name in present]
+    table = Table(title="Held-out lifetimes, normalised regret", title_justify="left")
+    table.add_column("condition")
+    for name in shown:
+        table.add_column(name.removeprefix("regret, "), justify="right", overflow="fold")
+    cells = {(row.measure, row.condition): _cell(row) for row in rows}
+    for condition in dict.fromkeys(row.condition for row in rows):
+        table.add_row(condition, *(cells.get((name, condition), "") for name in shown))
+    return table
+
+
+def lines(rows: Sequence[Row]) -> list[str]:
+    """One line for each number that is no column of the headline table."""
+    codes = ("M5", "M15", "M6", "M7", "M9")
+    found = [row for row in rows if row.code in codes and _cell(row) != ABSENT]
+    found = [row for row in found if row.code != "M9" or row.condition == CARRIED]
+    return [
+        f"{row.measure}: {_cell(row)}, n = {row.value.num_runs} lifetimes"
+        + (f" ({row.note})" if row.note else "")
+        for row in found
+    ]
+
+
+def _cell(row: Row) -> str:
+    if math.isnan(row.value.mean):
+        return ABSENT
+    if row.code == "M10":
+        return f"never ({row.note})" if math.isinf(row.value.mean) else f"{row.value} ({row.note})"
+    return str(row.value)
+
+
+def _finite(cell: Cell) -> Cell:
+    """JSON has neither NaN nor infinity: both are null there."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell

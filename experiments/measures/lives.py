@@ -1,0 +1,115 @@
+"""The episodes of some lifetimes as columns, with the regret of each.
+
+    regret_e = (J*_e - J_e) / gap of the task,   gap = mean (J* - J0) over its episodes
+    score_e  = 1 - regret_e                      0 = uniform random, 1 = optimal; never clipped
+
+The gap is pooled over a task so that one instance with hardly any gap does not rule a mean; the
+mean of `regret_e` over a task is then its pooled regret (`sojourn.envs.pooled_regret`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from ..episodes import KEY, Array, Episodes
+from ..tables import last_rows, read_table
+
+
+@dataclass(frozen=True)
+class Lives:
+    """Columns `[num_episodes]` of finished episodes.
+
+    `optimal` is NaN where nothing can be said of an episode's regret (no reference; cut by the end
+    of its segment). `ends_segment` marks the last episode of a segment.
+    """
+
+    lifetime: Array
+    segment: Array
+    episode: Array
+    task: Array
+    task_index: Array
+    by_rate: Array
+    start_step: Array
+    num_steps: Array
+    achieved: Array
+    optimal: Array
+    floor: Array
+    ends_segment: Array
+
+    @classmethod
+    def from_table(cls, path: Path) -> Lives:
+        """A table of the fields of `EpisodeRecord` and `ends_segment`."""
+        return cls.from_columns(last_rows(read_table(path), KEY))
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Array]) -> Lives:
+        """From the columns of such a table; no column at all is no episode, a running one is left
+        out.
+        """
+        if not columns:
+            kinds = {"task": str, "by_rate": bool, "ends_segment": bool}
+            real = ("achieved", "optimal", "floor")
+            kinds |= dict.fromkeys(real, float)
+            return cls(**{f.name: np.zeros(0, kinds.get(f.name, np.int64)) for f in fields(cls)})
+        finished = columns["status"].astype(str) != "running"
+        columns = {name: column[finished] for name, column in columns.items()}
+        whole = ("lifetime", "segment", "episode", "task_index", "start_step", "num_steps")
+        known = Episodes.from_columns({"step": columns["start_step"], **columns})
+        return cls(
+            **{name: columns[name].astype(np.int64) for name in whole},
+            task=known.task,
+            by_rate=columns["unit"].astype(str) == "rate",
+            achieved=known.achieved,
+            optimal=known.optimal,
+            floor=known.floor,
+            ends_segment=columns["ends_segment"].astype(bool),
+        )
+
+    def __len__(self) -> int:
+        return len(self.lifetime)
+
+    def where(self, chosen: Array) -> Lives:
+        """The episodes of a boolean mask `[num_episodes]`."""
+        return Lives(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    @property
+    def known(self) -> Array:
+        """Bool `[num_episodes]`: the episodes that have a regret."""
+        return np.isfinite(self.achieved) & np.isfinite(self.optimal) & np.isfinite(self.floor)
+
+    @property
+    def place(self) -> Array:
+        """One number for every (lifetime, segment), ordered like them."""
+        return self.lifetime * 2**32 + self.segment
+
+    def whole_segments(self) -> Lives:
+        """The episodes of segments that were lived to their end."""
+        return self.where(np.isin(self.place, self.place[self.ends_segment]))
+
+    def regret(self, gaps: Mapping[str, float] | None = None) -> Array:
+        """Normalised regret `[num_episodes]`, NaN where unknown; `gaps` default to those of these
+        episodes.
+        """
+        by_task = gaps_of([self]) if gaps is None else gaps
+        gap = np.array([by_task.get(str(task), np.nan) for task in self.task], np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.known, (self.optimal - self.achieved) / gap, np.nan)
+
+
+def gaps_of(groups: Iterable[Lives]) -> dict[str, float]:
+    """Mean J* - J0 of every task over the episodes of all groups that have a regret.
+
+    A task without a gap is left out: nothing can be measured against it.
+    """
+    gaps: dict[str, list[Array]] = {}
+    for lives in groups:
+        known = lives.where(lives.known)
+        for name in np.unique(known.task):
+            chosen = known.where(known.task == name)
+            gaps.setdefault(str(name), []).append(chosen.optimal - chosen.floor)
+    means = {name: float(np.concatenate(parts).mean()) for name, parts in gaps.items()}
+    return {name: gap for name, gap in means.items() if gap > 0.0}

@@ -1,0 +1,72 @@
+"""The rows of an evaluation: which segments count where, and who is compared with whom."""
+
+import numpy as np
+import pytest
+
+from sojourn.experiments.evaluation_conditions import Half
+from sojourn.experiments.evaluation_measures import (
+    Row,
+    condition_rows,
+    matrix_rows,
+    paired_rows,
+)
+from sojourn.experiments.evaluation_report import lines, markdown
+from sojourn.experiments.measures.forgetting import Matrix
+from sojourn.experiments.statistics import interval
+
+from .test_measures import SCORES, lives_of
+
+WORSE = [[[u - 0.1 for u in segment] for segment in life] for life in SCORES]
+WORSE[0][2] = [u - 0.5 for u in SCORES[0][2]]
+
+
+def value(rows: list[Row], measure: str) -> float:
+    return next(row.value.mean for row in rows if row.measure == measure)
+
+
+@pytest.mark.parametrize(
+    ("half", "expected"),
+    [
+        (Half(2, in_segments=True), (0.5 + 0.1) / 2),
+        (Half(1, in_segments=True), (0.3 + 0.1) / 2),
+        (Half(9, in_segments=False), (0.5 + 0.1) / 2),  # segments of eight steps begin at 0, 8, 16
+        (Half(8, in_segments=False), (0.3 + 0.1) / 2),
+    ],
+)
+def test_the_frozen_copy_is_compared_over_the_second_half(half: Half, expected: float) -> None:
+    tables = {"carried": lives_of(), "half_life": lives_of(WORSE)}
+    rows = list(paired_rows(tables, half))
+    assert value(rows, "frozen-copy gap, second half") == pytest.approx(expected)
+
+
+def test_utility_leaves_the_first_segment_out() -> None:
+    tables = {"carried": lives_of(), "reset_task": lives_of(WORSE)}
+    rows = list(paired_rows(tables, Half(1, in_segments=True)))
+    assert value(rows, "utility U of having lived") == pytest.approx((0.3 + 0.1) / 2)
+    assert value(rows, "utility U, first visits") == pytest.approx(0.1)
+    assert value(rows, "utility U, revisits") == pytest.approx((0.5 + 0.1) / 2)
+
+
+def test_what_was_not_measured_is_a_dash_and_no_row() -> None:
+    never = lives_of(tasks=(0, 1, 2))
+    rows = list(condition_rows("carried", never))
+    page = markdown(rows, "title", ["note"])
+    assert "revisits" not in page, "no task came back in any condition"
+    assert "| M2 | regret, all episodes |" in page
+    assert "n = 2 lifetimes" in lines(rows)[0]
+
+
+def test_a_median_that_most_never_reach_says_so() -> None:
+    page = markdown(list(condition_rows("carried", lives_of())), "t", [])
+    assert "never (67% never)" in page
+    assert "1.000 (33% never)" in page or "2.000 (33% never)" in page
+
+
+def test_the_matrix_says_how_many_cells_count() -> None:
+    scores = np.zeros((2, 4, 3))
+    for segment in range(3):
+        scores[:, segment + 1, segment] = 1.0
+    rows = list(matrix_rows(Matrix(scores, np.array([[0, 1, 2]] * 2))))
+    assert [row.code for row in rows] == ["M6", "M7", "M7", "M9"]
+    assert "2 of 3" in rows[0].note
+    assert value(rows, "ACC, score on all tasks met") == pytest.approx(interval([1 / 3] * 2).mean)

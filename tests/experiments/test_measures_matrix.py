@@ -1,0 +1,122 @@
+"""Laws of the R-matrix: known forgetters read as what they are, and labels mean nothing."""
+
+import numpy as np
+import pytest
+
+from sojourn.experiments.measures.forgetting import (
+    Matrix,
+    accuracy,
+    backward_transfer,
+    boundary_forgetting,
+    forward_transfer,
+    mean_known,
+)
+from sojourn.experiments.statistics import interval
+
+ORDER = np.array([[0, 1, 2], [0, 1, 2]])
+
+
+def total_forgetter(num_tasks: int = 3, lives: int = 2) -> Matrix:
+    """Knows the task it has just played and no other."""
+    scores = np.zeros((lives, num_tasks + 1, num_tasks))
+    for segment in range(num_tasks):
+        scores[:, segment + 1, segment] = 1.0
+    return Matrix(scores, np.tile(np.arange(num_tasks), (lives, 1)))
+
+
+@pytest.mark.parametrize("num_tasks", [2, 3, 7])
+def test_a_total_forgetter_forgets_all_and_keeps_one(num_tasks: int) -> None:
+    matrix = total_forgetter(num_tasks)
+    assert accuracy(matrix).tolist() == pytest.approx([1 / num_tasks] * 2)
+    assert backward_transfer(matrix).tolist() == [-1.0, -1.0]
+    assert forward_transfer(matrix).tolist() == [0.0, 0.0]
+    found = boundary_forgetting(matrix)
+    assert found.per_lifetime.tolist() == [1.0, 1.0]
+    assert found.num_cells == num_tasks * (num_tasks - 1) // 2
+    assert found.num_known == num_tasks - 1, "what is lost is not lost again"
+
+
+def test_how_often_it_is_evaluated_changes_no_number_of_the_total_forgetter() -> None:
+    twice = Matrix(
+        np.repeat(total_forgetter().scores, [1, 2, 2, 2], axis=1), np.repeat(ORDER, 2, axis=1)
+    )
+    assert accuracy(twice).tolist() == accuracy(total_forgetter()).tolist()
+    assert backward_transfer(twice).tolist() == backward_transfer(total_forgetter()).tolist()
+
+
+def test_a_perfect_keeper_loses_nothing() -> None:
+    scores = np.zeros((2, 4, 3))
+    for segment in range(3):
+        scores[:, segment + 1 :, segment] = 1.0
+    matrix = Matrix(scores, ORDER)
+    assert accuracy(matrix).tolist() == [1.0, 1.0]
+    assert backward_transfer(matrix).tolist() == [0.0, 0.0]
+    assert boundary_forgetting(matrix).per_lifetime.tolist() == [0.0, 0.0]
+
+
+def test_three_tasks_by_hand() -> None:
+    scores = np.array([[[0.1, 0.2, 0.3], [0.9, 0.4, 0.3], [0.6, 0.8, 0.5], [0.5, 0.7, 1.0]]])
+    matrix = Matrix(scores, ORDER[:1])
+    assert accuracy(matrix) == pytest.approx([(0.5 + 0.7 + 1.0) / 3])
+    assert backward_transfer(matrix) == pytest.approx([((0.5 - 0.9) + (0.7 - 0.8)) / 2])
+    assert forward_transfer(matrix) == pytest.approx([((0.4 - 0.2) + (0.5 - 0.3)) / 2])
+    assert boundary_forgetting(matrix).per_lifetime == pytest.approx([(0.3 + 0.1 + 0.1) / 3])
+
+
+def test_a_task_that_returns_is_measured_from_its_last_visit() -> None:
+    scores = np.array([[[0.0, 0.0], [0.5, 0.1], [0.2, 0.6], [0.9, 0.4], [0.3, 0.8]]])
+    matrix = Matrix(scores, np.array([[0, 1, 0, 1]]))
+    assert matrix.visits(last=True).tolist() == [[2, 3]]
+    assert matrix.visits(last=False).tolist() == [[0, 1]]
+    assert backward_transfer(matrix) == pytest.approx([0.3 - 0.9])
+    assert forward_transfer(matrix) == pytest.approx([0.1])
+
+
+def test_relabelling_the_tasks_permutes_the_matrix_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random((5, 5, 3))
+    played = rng.integers(3, size=(5, 4))
+    order = np.array([2, 0, 1])  # column i of the new matrix is column order[i] of the old
+    renamed = Matrix(scores[:, :, order], np.argsort(order)[played])
+    for measure in (accuracy, backward_transfer, forward_transfer):
+        np.testing.assert_allclose(measure(Matrix(scores, played)), measure(renamed), atol=1e-12)
+    one, other = boundary_forgetting(Matrix(scores, played)), boundary_forgetting(renamed)
+    np.testing.assert_allclose(one.per_lifetime, other.per_lifetime, atol=1e-12)
+    assert one.num_known == other.num_known
+
+
+def test_scores_of_zero_count() -> None:
+    scores = np.zeros((1, 3, 2))
+    scores[0, 1, 0] = 1.0
+    matrix = Matrix(scores, np.array([[0, 1]]))
+    assert accuracy(matrix).tolist() == [0.0]
+    assert backward_transfer(matrix).tolist() == [-1.0]
+
+
+def test_what_was_not_probed_is_missing_and_not_zero() -> None:
+    scores = np.full((1, 3, 2), np.nan)
+    scores[0, 2, 0] = 0.5
+    matrix = Matrix(scores, np.array([[0, -1]]))
+    assert accuracy(matrix).tolist() == [0.5]
+    assert np.isnan(backward_transfer(matrix)).all()
+    assert np.isnan(boundary_forgetting(matrix).per_lifetime).all()
+    assert np.isnan(mean_known(np.zeros((2, 0)))).all()
+
+
+def test_tasks_at_the_floor_have_nothing_to_forget() -> None:
+    noise = 0.01 * np.random.default_rng(3).standard_normal((50, 3, 2))
+    noise -= noise.mean(axis=0)
+    found = boundary_forgetting(Matrix(noise, np.tile([0, 1], (50, 1))))
+    assert (found.num_known, found.num_cells) == (0, 1)
+
+
+def test_a_matrix_and_its_order_must_fit() -> None:
+    with pytest.raises(ValueError, match=r"played: expected \(1, 2\)"):
+        Matrix(np.zeros((1, 3, 2)), np.zeros((1, 3), np.int64))
+
+
+@pytest.mark.parametrize("count", [2, 5, 9, 10, 40])
+def test_intervals_are_never_negative_and_hold_the_mean(count: int) -> None:
+    found = interval(np.random.default_rng(count).standard_normal(count))
+    assert found.low <= found.mean <= found.high
+    assert found.num_runs == count
