@@ -58,12 +58,18 @@ from .mixing import MomentumDecay as MomentumDecay
 from .mixing import RunningMean as RunningMean
 from .momentum import ExactMomentum as ExactMomentum
 from .next_value import NextValue as NextValue
+from .normalised_delta import NormalisedDelta as NormalisedDelta
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
+from .pair_weights import AgeWeights as AgeWeights
+from .pair_weights import EnergyWeights as EnergyWeights
+from .pair_weights import PairWeights as PairWeights
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
+from .ridge import RidgeGates as RidgeGates
+from .ridge import RidgeStep as RidgeStep
 from .robust import HuberError as HuberError
 from .robust import PowerError as PowerError
 from .rule import Gates as Gates
@@ -86,6 +92,8 @@ from .storage import SymmetricErase as SymmetricErase
 from .systems import Cholesky as Cholesky
 from .systems import ConjugateGradient as ConjugateGradient
 from .systems import SystemSolver as SystemSolver
+from .value_channels import ValueChannelRule as ValueChannelRule
+from .value_channels import ValueChannelSolver as ValueChannelSolver
 from .views import Tokens as Tokens
 from .views import TokenViews as TokenViews
 from .views import Views as Views
