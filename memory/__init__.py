@@ -53,10 +53,10 @@ from .kernel import NadarayaWatson as NadarayaWatson
 from .memoryless import Memoryless as Memoryless
 from .mesa import Mesa as Mesa
 from .mixing import Decay as Decay
-from .mixing import Mixing as Mixing
 from .mixing import MomentumDecay as MomentumDecay
 from .mixing import RunningMean as RunningMean
 from .momentum import ExactMomentum as ExactMomentum
+from .motion import Mixing as Mixing
 from .next_value import NextValue as NextValue
 from .normalised_delta import NormalisedDelta as NormalisedDelta
 from .objective import DotProduct as DotProduct
