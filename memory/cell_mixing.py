@@ -161,14 +161,15 @@ class CellMomentum(Mixing):
         weights = sums.carried[..., -1:, None] * leaves["weights"]
         if sums.initial is not None:
             weights = weights + sums.initial[..., -1:, None] * block.initial
-        moved = sums.momentum.unsqueeze(-1) * momentum + total
-        after = {
-            "weights": torch.where(
-                block.full, self._commit(weights, moved, block.initial), weights
-            ),
-            "step": torch.where(block.full, 0.0, total),
-            "momentum": torch.where(block.full, moved, momentum),
-        }
+        after = {"weights": weights, "step": total, "momentum": momentum}
+        if _may_be_full(block.full):
+            moved = sums.momentum.unsqueeze(-1) * momentum + total
+            committed = {
+                "weights": self._commit(weights, moved, block.initial),
+                "step": torch.zeros_like(total),
+                "momentum": moved,
+            }
+            after = {n: torch.where(block.full, committed[n], after[n]) for n in after}
         return Moved(partial(_read_start, block, leaves["weights"]), after)
 
     def _commit(self, weights: Tensor, momentum: Tensor, initial: Tensor) -> Tensor:
@@ -179,6 +180,11 @@ class CellMomentum(Mixing):
         length = self.log_step.exp().view(-1, 1, 1) * unit
         weights = weights + length * self.post_step(momentum)
         return weights * (target / _row_lengths(weights))
+
+
+def _may_be_full(full: Tensor) -> bool:
+    """Whether to commit at all; on an accelerator the question costs more than a commit."""
+    return full.device.type != "cpu" or bool(full.any())
 
 
 def _row_lengths(weights: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ the limit s is ours.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .heads import Heads, Piece
@@ -34,10 +35,26 @@ def newton_schulz(x: Tensor) -> Tensor:
     """
     wide = x.shape[-2] <= x.shape[-1]
     x = x if wide else x.mT
-    for a, b, c in COEFFICIENTS:
-        gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+    # In one go rounding would grow with the product of all five slopes.
+    for stage in (COEFFICIENTS[:2], COEFFICIENTS[2:]):
+        x = _stage(x @ x.mT, stage) @ x
     return x if wide else x.mT
+
+
+def _stage(gram: Tensor, coefficients: tuple[tuple[float, float, float], ...]) -> Tensor:
+    """F of X <- F X, several iterations, from A = X X^T alone: X <- p X makes A <- p A p."""
+    power = _polynomial(gram, *coefficients[0])
+    factor = power
+    for one in coefficients[1:]:
+        gram = power @ gram @ power
+        power = _polynomial(gram, *one)
+        factor = power @ factor
+    return factor
+
+
+def _polynomial(gram: Tensor, a: float, b: float, c: float) -> Tensor:
+    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    return a * eye + b * gram + c * gram @ gram
 
 
 class PostStep(Piece):

@@ -3,7 +3,7 @@
     S_t = m_t S_{t-1} - b_t g_t,   W_t = a_t W_{t-1} + p_t Muon(S_t)
 
 g_t is the gradient of token t, or of its window, at the anchor. Muon is not linear, so that S_t and
-W_t are formed for every token: C |W| numbers per cell and 15 products of layer size per token.
+W_t are formed for every token: C |W| numbers per cell and 4 products of layer size per token.
 
 Source: Behrouz et al. 2025 (ATLAS, arXiv 2505.23735).
 """

@@ -310,6 +310,19 @@ def test_newton_schulz_keeps_singular_vectors():
     torch.testing.assert_close(newton_schulz(step / step.norm()), expected)
 
 
+@pytest.mark.parametrize("decades", [0, 2, 5])
+@pytest.mark.parametrize("rank", [1, 3, 16])
+def test_newton_schulz_is_precise_in_float32(rank, decades):
+    """Against the iteration as it is written, in float64, for spectra of many decades."""
+    spectrum = torch.logspace(0, -decades, rank)
+    step = torch.randn(50, 16, rank) * spectrum @ torch.randn(50, rank, 44)
+    x = step = step / step.norm(dim=(1, 2), keepdim=True)
+    x = x.double()
+    for a, b, c in COEFFICIENTS:
+        x = a * x + b * (x @ x.mT @ x) + c * (x @ x.mT @ x @ x.mT @ x)
+    torch.testing.assert_close(newton_schulz(step).double(), x, rtol=0, atol=4e-5)
+
+
 def test_half_precision_is_two_per_cent_off():
     step = torch.randn(64, 64)
     step = step / step.norm()

