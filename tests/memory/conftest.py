@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from sojourn.memory import Edits, MemoryCore, Stack
+from sojourn.memory import (
+    ChannelGatedMemory,
+    Edits,
+    ExactChannel,
+    MemoryCore,
+    NextValue,
+    NormalisedDelta,
+    Stack,
+)
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -93,6 +102,17 @@ def mesa_by_conjugate_gradient() -> MemoryCore:
     return build("mesa_net", **SMALL, **changes)
 
 
+def falcon2_by_key_channels() -> MemoryCore:
+    return ChannelGatedMemory(
+        WIDTH,
+        key_width=4,
+        value_width=3,
+        views=NextValue,
+        rule=NormalisedDelta,
+        solver=partial(ExactChannel, chunk_size=4, block_size=2),
+    )
+
+
 CASES = [
     *(Case(name, lambda name=name: small(name)) for name in NAMES),
     *(
@@ -101,6 +121,7 @@ CASES = [
     ),
     Case("mixed_stack", mixed_stack),
     Case("mesa_net_by_conjugate_gradient", mesa_by_conjugate_gradient),
+    Case("falcon2_by_key_channels", falcon2_by_key_channels),
 ]
 
 
