@@ -9,7 +9,7 @@ Shapes, batch first everywhere:
 
 Every memory is a `MemoryCore`. `FastWeightMemory`, `ChannelGatedMemory` and `AttentionMemory` are
 compositions of pieces; `GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top
-of each other, `Hybrid` puts two side by side.
+of each other, `Chain` lets each feed the next, `Hybrid` puts two side by side.
 """
 
 from .anchored import AnchoredGradient as AnchoredGradient
@@ -17,6 +17,7 @@ from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
+from .chain import Chain as Chain
 from .channel_gates import BoundedRetention as BoundedRetention
 from .channel_gates import ChannelRetention as ChannelRetention
 from .channel_memory import ChannelGatedMemory as ChannelGatedMemory
@@ -61,6 +62,7 @@ from .next_value import NextValue as NextValue
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
+from .periodic import PeriodicStep as PeriodicStep
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM

@@ -38,6 +38,9 @@ SMALL = {
     "short_term__value_width": 3,
     "short_term__cache__window": 5,
 }
+for level, period in {"fast": 4, "middle": 3, "slow": 5}.items():
+    SMALL[f"members__{level}__solver__chunk_size"] = period
+    SMALL |= {f"members__{level}__{size}": SMALL[size] for size in ("key_width", "value_width")}
 WIDTH = 6
 
 

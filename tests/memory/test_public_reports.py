@@ -9,10 +9,12 @@ from sojourn.memory import state_bytes
 from sojourn.memory.state import leaves, map_leaves
 
 WIDTH = 16
+PERIODS = {"members__middle__solver__chunk_size": 3, "members__slow__solver__chunk_size": 5}
 
 
 def memory(tools, name, **changes):
-    core = tools.build(name, width=WIDTH, **changes)
+    """The default; a chain with short periods, so that a few tokens reach its slow levels."""
+    core = tools.build(name, width=WIDTH, **PERIODS, **changes)
     tools.randomise(core)
     return core
 
