@@ -17,6 +17,10 @@ from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
+from .cache_storage import AbsorbLosers as AbsorbLosers
+from .cache_storage import Rehearse as Rehearse
+from .cached_delta import CachedDelta as CachedDelta
+from .cached_delta import Storage as Storage
 from .chain import Chain as Chain
 from .channel_gates import BoundedRetention as BoundedRetention
 from .channel_gates import ChannelRetention as ChannelRetention

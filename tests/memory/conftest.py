@@ -27,6 +27,8 @@ SMALL = {
     "solver__block_size": 2,
     "cache__window": 5,
     "solver__window": 3,
+    "solver__period": 3,
+    "solver__cache_size": 2,
     "estimator__count": 2,
     "hidden_width": 5,
     "long_term__num_heads": 2,
@@ -96,6 +98,11 @@ def mesa_by_conjugate_gradient() -> MemoryCore:
     return build("mesa_net", **SMALL, **changes)
 
 
+def replay_of_losers() -> MemoryCore:
+    storage = {"_target_": "sojourn.memory.AbsorbLosers", "_partial_": True}
+    return build("residual_replay", **SMALL, solver__storage=storage)
+
+
 CASES = [
     *(Case(name, lambda name=name: small(name)) for name in NAMES),
     *(
@@ -103,6 +110,7 @@ CASES = [
         for name in NAMES
     ),
     Case("mixed_stack", mixed_stack),
+    Case("residual_replay_of_losers", replay_of_losers),
     Case("mesa_net_by_conjugate_gradient", mesa_by_conjugate_gradient),
 ]
 
