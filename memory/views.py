@@ -27,7 +27,8 @@ from .segments import count_valid
 class Tokens(NamedTuple):
     """Queries and keys `[B, T, H, K]`, values `[B, T, H, V]`.
 
-    With n writes per token, keys and values have n * H rows: `Heads.num_writes` gives their order.
+    With n writes per token, keys and values have n * H rows: `Heads.num_writes` gives their order;
+    with n queries per head, queries have n * H rows in the order of `Heads.num_queries`.
     """
 
     query: Tensor
@@ -82,7 +83,7 @@ class Views(TokenViews):
         check_choice("value_map", value_map, FEATURE_MAPS)
         check_choice("key_norm", key_norm, KEY_NORMS)
         check_choice("positions", positions, ("rotary", "none"))
-        self.num_key_features = (heads.num_heads + heads.num_writes) * heads.key_width
+        self.num_key_features = (heads.num_queries + heads.num_writes) * heads.key_width
         self.num_features = self.num_key_features + heads.num_writes * heads.value_width
         self.convolution = (
             ShortConvolution(self.num_features, conv_width) if conv_width > 1 else None
@@ -131,11 +132,11 @@ class Views(TokenViews):
         keys, values = torch.split(
             features, [self.num_key_features, self.num_features - self.num_key_features], dim=-1
         )
-        keys = torch.unflatten(keys, -1, (heads.num_heads + heads.num_writes, heads.key_width))
+        keys = torch.unflatten(keys, -1, (heads.num_queries + heads.num_writes, heads.key_width))
         keys = self.key_norm(self.feature_map(keys))
         if self.positions == "rotary":
             counts = count_valid(state["position"], features.shape[1], reset, mask)
             keys, next_state["position"] = rotate(keys, counts.before), counts.end
-        query, key = torch.split(keys, [heads.num_heads, heads.num_writes], dim=-2)
+        query, key = torch.split(keys, [heads.num_queries, heads.num_writes], dim=-2)
         value = torch.unflatten(self.value_map(values), -1, (heads.num_writes, heads.value_width))
         return Tokens(query * heads.key_width**-0.5, key, value), next_state
