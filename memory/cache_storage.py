@@ -18,10 +18,8 @@ from torch import Tensor
 
 from .cached_delta import Block, Storage, Stored, apply_delta, members_of
 from .checks import check_at_least
-from .decay import ChunkDecay
 from .exact import ExactScalar
 from .heads import Heads
-from .rule import Gates
 from .views import Tokens
 from .worst_pairs import Pairs, find_losers, join, keep_worst
 
@@ -51,12 +49,13 @@ class Rehearse(Storage):
     def close(
         self, memory: ExactScalar, block: Block, cache: Pairs, leaves: Mapping[str, Tensor]
     ) -> tuple[Pairs, dict[str, Tensor]]:
-        keys, values, rates = (part.unsqueeze(2) for part in cache[:3])
-        # Empty slots have rate zero.
-        gates = Gates(torch.zeros_like(rates), rates)
-        decay = ChunkDecay(gates.log_retention, None)
+        keys, values, rates, _ = cache
         weights = leaves["weights"]
-        _, _, rehearsed = apply_delta(memory, Tokens(keys, keys, values), gates, decay, weights)
+        # One delta write per slot, in order: none in empty slots, whose rate is zero.
+        system = rates.unsqueeze(-2) * (keys @ keys.mT)
+        missed = values - keys @ weights.mT
+        errors = torch.linalg.solve_triangular(system, missed, upper=False, unitriangular=True)
+        rehearsed = weights + (rates.unsqueeze(-1) * errors).mT @ keys
         full = block.full.view(-1, 1, 1)
         faded = torch.where(full & (cache.scores >= 0), self.fading * cache.scores, cache.scores)
         moved = torch.where(full.unsqueeze(-1), rehearsed, weights)

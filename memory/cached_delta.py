@@ -182,11 +182,25 @@ def apply_delta(
     memory: ExactScalar, tokens: Tokens, gates: Gates, decay: ChunkDecay, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reads and errors `[B, H, L, V]` of one chunk `[B, H, 1, L, ...]`, the weights after it."""
+    if tokens.query.shape[3] == 1 and decay.reset is None:
+        return _apply_token(memory, Tokens(*(view.squeeze(2) for view in tokens)), gates, weights)
     maps, errors = memory.chunk_maps(tokens, gates, decay)
     assert errors.erased is not None
     reads = maps.reads.squeeze(2) + maps.probes.squeeze(2) @ weights.mT
     missed = errors.values.squeeze(2) - errors.erased.squeeze(2) @ weights.mT
     return reads, missed, maps.writes.squeeze(2) + weights @ maps.transition.squeeze(2)
+
+
+def _apply_token(
+    memory: ExactScalar, token: Tokens, gates: Gates, weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for one token `[B, H, 1, ...]`, without the machinery of chunks."""
+    query, key, value = token
+    decayed = gates.log_retention.exp() * weights
+    met = decayed if memory.objective.predicts_with == "decayed" else weights
+    missed = value - key @ met.mT
+    weights = decayed + (gates.write_rate * missed).mT @ key
+    return query @ weights.mT, missed, weights
 
 
 def _blocks(tokens: Tokens, gates: Gates, grid: Grid, mask: Tensor | None) -> Iterator[Block]:
