@@ -9,7 +9,7 @@ Shapes, batch first everywhere:
 
 Every memory is a `MemoryCore`. `FastWeightMemory`, `ChannelGatedMemory` and `AttentionMemory` are
 compositions of pieces; `GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top
-of each other, `Hybrid` puts two side by side.
+of each other, `Chain` lets each feed the next, `Hybrid` puts two side by side.
 """
 
 from .anchored import AnchoredGradient as AnchoredGradient
@@ -17,9 +17,14 @@ from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
+from .cache_storage import AbsorbLosers as AbsorbLosers
+from .cache_storage import Rehearse as Rehearse
+from .cached_delta import CachedDelta as CachedDelta
+from .cached_delta import Storage as Storage
 from .cell_mixing import CellGates as CellGates
 from .cell_mixing import CellMomentum as CellMomentum
 from .cell_mixing import CellStep as CellStep
+from .chain import Chain as Chain
 from .channel_gates import BoundedRetention as BoundedRetention
 from .channel_gates import ChannelRetention as ChannelRetention
 from .channel_memory import ChannelGatedMemory as ChannelGatedMemory
@@ -82,6 +87,7 @@ from .orthogonal_mixing import OrthogonalMomentumDecay as OrthogonalMomentumDeca
 from .pair_weights import AgeWeights as AgeWeights
 from .pair_weights import EnergyWeights as EnergyWeights
 from .pair_weights import PairWeights as PairWeights
+from .periodic import PeriodicStep as PeriodicStep
 from .polynomial import Polynomial as Polynomial
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU

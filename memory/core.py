@@ -80,10 +80,11 @@ class MemoryCore(nn.Module, ABC):
             check_flags(name, flags, x)
         if x.shape[1] == 0:
             return x, state
-        if x.shape[1] > 1:
+        if x.shape[1] == 1 and reset is not None:
+            state, reset = self.reset_rows(state, reset[:, 0]), None
+        # One valid token can spoil only what it may; a masked one must not reach the state.
+        if x.shape[1] > 1 or mask is not None:
             return contain(self, x, state, reset, mask, commit)
-        if reset is not None:
-            state = self.reset_rows(state, reset[:, 0])
         return self.advance(x, state, None, mask, commit)
 
     def step(

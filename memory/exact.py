@@ -13,6 +13,7 @@ resets to a learned initial state and for masked tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,15 @@ from .objective import Objective
 from .rule import Gates
 from .solver import Solver
 from .views import Tokens
+
+
+class ChunkErrors(NamedTuple):
+    """What chunks write along their keys: errors = values - erased W_in^T, `[B, H, N, C, V]`."""
+
+    values: Tensor
+    """`[B, H, N, C, V]`: the errors if W_in is zero"""
+    erased: Tensor | None
+    """`[B, H, N, C, K]`: how they fall with W_in; None if the objective predicts nothing"""
 
 
 class ExactScalar(Solver):
@@ -99,14 +109,20 @@ class ExactScalar(Solver):
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
-        maps = self._chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
+        maps, _ = self.chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
         return run_chunks(maps, weights, steps)
 
-    def _chunk_maps(self, tokens: Tokens, gates: Gates, decay: ChunkDecay) -> ChunkMaps:
+    def chunk_maps(
+        self, tokens: Tokens, gates: Gates, decay: ChunkDecay
+    ) -> tuple[ChunkMaps, ChunkErrors]:
+        """What chunks `[B, H, N, C, ...]` do to the weights they meet, and the errors they write.
+
+        Gates are `[B, H, N, C]` and zero where a token is masked.
+        """
         query, key, value = tokens
         after = decay.after_write()
-        # errors = values - erased W_in^T
-        values, erased = self._errors(key, value, gates.write_rate, decay, after)
+        errors = self._errors(key, value, gates.write_rate, decay, after)
+        values, erased = errors
         strength = after.writes * gates.write_rate.unsqueeze(-2)
         scores = strength * (query @ key.mT)
         last_keys = strength[..., -1, :].unsqueeze(-1) * key
@@ -122,14 +138,13 @@ class ExactScalar(Solver):
             start = self.initial_weights.unsqueeze(1)
             reads = reads + after.initial.unsqueeze(-1) * (query @ start.mT)
             writes = writes + after.initial[..., -1, None, None] * start
-        return ChunkMaps(writes, transition, reads, probes)
+        return ChunkMaps(writes, transition, reads, probes), errors
 
     def _errors(
         self, key: Tensor, value: Tensor, rate: Tensor, decay: ChunkDecay, after: Coefficients
-    ) -> tuple[Tensor, Tensor | None]:
-        """`[..., C, V]` errors for W_in = 0 and `[..., C, K]` how each error falls with W_in."""
+    ) -> ChunkErrors:
         if self.objective.predicts_with == "none":
-            return value, None
+            return ChunkErrors(value, None)
         met = after if self.objective.predicts_with == "decayed" else decay.before_decay()
         if met.initial is not None:
             start = self.initial_weights.unsqueeze(1)
@@ -139,4 +154,4 @@ class ExactScalar(Solver):
         # Only the strictly lower part of the system is read: the diagonal counts as ones.
         solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
         values, erased = torch.split(solved, [value.shape[-1], key.shape[-1]], dim=-1)
-        return values, erased
+        return ChunkErrors(values, erased)

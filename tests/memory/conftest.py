@@ -36,6 +36,8 @@ SMALL = {
     "solver__block_size": 2,
     "cache__window": 5,
     "solver__window": 3,
+    "solver__period": 3,
+    "solver__cache_size": 2,
     "estimator__count": 2,
     "hidden_width": 5,
     "long_term__num_heads": 2,
@@ -47,6 +49,9 @@ SMALL = {
     "short_term__value_width": 3,
     "short_term__cache__window": 5,
 }
+for level, period in {"fast": 4, "middle": 3, "slow": 5}.items():
+    SMALL[f"members__{level}__solver__chunk_size"] = period
+    SMALL |= {f"members__{level}__{size}": SMALL[size] for size in ("key_width", "value_width")}
 WIDTH = 6
 
 
@@ -113,6 +118,11 @@ def falcon2_by_key_channels() -> MemoryCore:
     )
 
 
+def replay_of_losers() -> MemoryCore:
+    storage = {"_target_": "sojourn.memory.AbsorbLosers", "_partial_": True}
+    return build("residual_replay", **SMALL, solver__storage=storage)
+
+
 CASES = [
     *(Case(name, lambda name=name: small(name)) for name in NAMES),
     *(
@@ -120,6 +130,7 @@ CASES = [
         for name in NAMES
     ),
     Case("mixed_stack", mixed_stack),
+    Case("residual_replay_of_losers", replay_of_losers),
     Case("mesa_net_by_conjugate_gradient", mesa_by_conjugate_gradient),
     Case("falcon2_by_key_channels", falcon2_by_key_channels),
 ]
