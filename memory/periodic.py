@@ -19,15 +19,16 @@ from torch import Tensor
 
 from .decay import ChunkDecay
 from .grid import Grid
-from .mixing import Mixing, Mixture
+from .motion import LinearMixing, Mixture
 
 
-class PeriodicStep(Mixing):
+class PeriodicStep(LinearMixing):
     """One gradient step per cell of `chunk_size` valid tokens: the slow level of a chain.
 
     The cell's steps add up: its rates times its tokens should stay below 2. A reset clears them.
     """
 
+    anchor = "weights"
     accumulates = True
     moves_weights = False
 
@@ -46,7 +47,7 @@ class PeriodicStep(Mixing):
             kept * visible.carried,
             None if visible.initial is None else kept * visible.initial,
             done * visible.carried,
-            steps[..., -1, :],
+            steps[..., -1:, :],
             visible.carried[..., -1:],
         )
         return mixture, {}
