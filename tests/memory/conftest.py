@@ -192,6 +192,14 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
+@pytest.fixture(
+    params=[case for case in CASES if "stack" not in case.name], ids=lambda case: case.name
+)
+def single(request: pytest.FixtureRequest) -> Case:
+    """The cases that are not stacks."""
+    return request.param
+
+
 @pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
