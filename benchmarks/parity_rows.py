@@ -137,7 +137,7 @@ def channel_rows(x: Views, heads: Heads) -> list[Row]:
 
     def solve(solver: ExactChannel, erase: Tensor, write: Tensor, retention: Tensor) -> Tensor:
         query, key, value = x.tokens
-        edits = Edits(query, erase * key, key, write * value, retention.expand_as(key))
+        edits = Edits(query, erase * key, key, write * value, retention)
         return solver(edits, solver.init_state(x.query.shape[0]), None, None, None)[0]
 
     def kda() -> Tensor:
