@@ -18,6 +18,7 @@ from .law_tools import (
     BATCH,
     assert_close,
     assert_same_state,
+    flatten,
     initial_like,
     live_state,
     make_flags,
@@ -193,6 +194,21 @@ def the_state_keeps_its_size(core: MemoryCore, steps: int) -> None:
     assert constant != core.grows, f"bytes per row after calls: {sizes}, grows: {core.grows}"
 
 
+def the_state_keeps_its_precision(core: MemoryCore, steps: int) -> None:
+    """Under autocast every leaf keeps its type, which is not a low one."""
+    core = copy.deepcopy(core).float()
+    state, x = live_state(core), make_tokens(core, steps)
+    before = {name: leaf.dtype for name, leaf in flatten(state).items()}
+    low = [name for name, dtype in before.items() if dtype in (torch.bfloat16, torch.float16)]
+    assert not low, f"leaves in low precision: {low}"
+    for count in (1, steps):
+        with torch.autocast(x.device.type, torch.bfloat16):
+            y, after = core(x[:, :count], state)
+        types = {name: leaf.dtype for name, leaf in flatten(after).items()}
+        assert types == before, f"under autocast the state becomes {types}"
+        assert y.isfinite().all(), "under autocast the output is not finite"
+
+
 def everything_survives_saving(core: MemoryCore, steps: int) -> None:
     """State and parameters, as plain tensors through `torch.save`, go on exactly as before."""
     state, x = live_state(core), make_tokens(core, steps)
@@ -226,6 +242,7 @@ LAWS: dict[str, Law] = {
         bad_numbers_stay_in_their_row,
         gradients_are_finite_and_reach_everything,
         the_state_keeps_its_size,
+        the_state_keeps_its_precision,
         everything_survives_saving,
     )
 }

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from sojourn.memory import LAWS, FastWeightMemory, MemoryCore
+from sojourn.memory.state import map_leaves
 
 STEPS, WIDTH = 11, 6
 
@@ -103,6 +104,13 @@ class SaysItGrows(Broken):
     grows = True
 
 
+class FollowsAutocast(Broken):
+    def advance(self, x, *rest):
+        y, state = super().advance(x, *rest)
+        low = (x[0] @ x[0].mT).dtype
+        return y, map_leaves(lambda leaf: leaf.to(low), state)
+
+
 class HidesState(Broken):
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +138,7 @@ BROKEN = {
     "bad numbers stay in their row": MultipliesByZero,
     "gradients are finite and reach everything": HasDeadParameters,
     "the state keeps its size": SaysItGrows,
+    "the state keeps its precision": FollowsAutocast,
     "everything survives saving": HidesState,
 }
 
