@@ -55,13 +55,21 @@ def build_stream(config: DictConfig, seed: int) -> Stream:
 def build_agent(config: DictConfig, stream: Stream) -> Agent:
     """An agent with a fresh stack of memories for the stream's observations and actions."""
     agent = config.agent
-    cores: list[MemoryCore] = [
-        _make(config, "memory", width=agent.width) for _ in range(agent.depth)
-    ]
+    cores = [build_memory(config) for _ in range(agent.depth)]
     try:
         return Agent(stream.interface, Stack(cores, mlp_ratio=agent.mlp_ratio))
     except ValueError as error:
         raise UsageError(f"agent: {error}") from error
+
+
+def build_memory(config: DictConfig) -> MemoryCore:
+    """A fresh memory; raises UsageError when its class is not a `MemoryCore`."""
+    core = _make(config, "memory", width=config.agent.width)
+    if not isinstance(core, MemoryCore):
+        raise UsageError(
+            f"memory._target_: expected a sojourn.memory.MemoryCore, got {type(core).__name__}"
+        )
+    return core
 
 
 def choose_device(name: str) -> torch.device:

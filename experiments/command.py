@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from .errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, RunError, UsageError, hint
@@ -25,6 +26,9 @@ class Verb(NamedTuple):
 VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
     "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
+    "check-core": Verb(
+        "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
+    ),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
 }
 HELP_WORDS = ("--help", "-h", "help")
@@ -33,6 +37,8 @@ HELP_WORDS = ("--help", "-h", "help")
 def main(words: Sequence[str] | None = None) -> int:
     """Entry point of the command; `words` defaults to the process's own. Returns the exit code."""
     words = list(sys.argv[1:] if words is None else words)
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # a `_target_` may name a module of the user's
     try:
         return _dispatch(words)
     except UsageError as error:
@@ -58,14 +64,17 @@ def _dispatch(words: list[str]) -> int:
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
     if any(word in HELP_WORDS for word in rest):
-        return _call(Verb("help", f"help_{name}", "", ""), [w for w in rest if w not in HELP_WORDS])
+        return _call(
+            Verb("help", f"help_{name.replace('-', '_')}", "", ""),
+            [w for w in rest if w not in HELP_WORDS],
+        )
     return _call(VERBS[name], rest)
 
 
 def usage() -> str:
     """The help of the command itself."""
     lines = ["sojourn VERB [words ...]", ""]
-    lines += [f"  {f'{name} {verb.words}':45s} {verb.duty}" for name, verb in VERBS.items()]
+    lines += [f"  {f'{name} {verb.words}':48s} {verb.duty}" for name, verb in VERBS.items()]
     lines += ["", "sojourn VERB --help tells more; sojourn --version"]
     return "\n".join(lines)
 

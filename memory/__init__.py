@@ -69,6 +69,7 @@ from .hybrid import Hybrid as Hybrid
 from .kernel import GaussianKernel as GaussianKernel
 from .kernel import KernelRidge as KernelRidge
 from .kernel import NadarayaWatson as NadarayaWatson
+from .laws import LAWS as LAWS
 from .memoryless import Memoryless as Memoryless
 from .mesa import Mesa as Mesa
 from .mixing import Decay as Decay

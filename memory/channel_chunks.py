@@ -116,7 +116,8 @@ class SolvedChunks:
         """The weights at the time of the one row of `place`."""
         keys = self.decay.decayed_keys(place, self.edits.write)
         writes = self.values.mT @ keys
-        transition = torch.diag_embed(place.carried.squeeze(-2))
+        carried = place.carried.squeeze(-2)
+        transition = torch.diag_embed(carried.expand(*carried.shape[:-1], keys.shape[-1]))
         if self.erased is not None:
             transition = transition - self.erased.mT @ keys
         if place.initial is not None:

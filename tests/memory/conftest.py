@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from sojourn.memory import (
     NormalisedDelta,
     Stack,
 )
+from sojourn.memory.law_tools import flatten, initial_like, run_in_parts
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -136,29 +137,6 @@ CASES = [
 ]
 
 
-def run_in_parts(
-    core: MemoryCore,
-    x: Tensor,
-    state: TensorDict,
-    flags: dict[str, Tensor],
-    sizes: Sequence[int],
-) -> tuple[Tensor, TensorDict]:
-    """Feed `x` in calls of the given sizes, tokens one by one where the size is 1."""
-    outputs, start = [], 0
-    for size in sizes:
-        part = {name: flag[:, start : start + size] for name, flag in flags.items()}
-        if size == 1:
-            part = {name: flag[:, 0] for name, flag in part.items()}
-            y, state = core.step(x[:, start], state, **part)
-            outputs.append(y.unsqueeze(1))
-        else:
-            y, state = core(x[:, start : start + size], state, **part)
-            outputs.append(y)
-        start += size
-    assert start == x.shape[1]
-    return torch.cat(outputs, dim=1), state
-
-
 def commits(core: MemoryCore, batch: int, steps: int) -> dict[str, Tensor]:
     """A commit at every token, for memories whose reads would otherwise see nothing new."""
     return {"commit": torch.ones(batch, steps, dtype=torch.bool)} if core.reads_commits else {}
@@ -177,27 +155,11 @@ def make_edits(
     return Edits(normal(key), torch.rand_like(write) * write, write, normal(value), retention)
 
 
-def flatten(state: TensorDict) -> dict[str, Tensor]:
-    """Leaves by dotted name."""
-    flat: dict[str, Tensor] = {}
-    for key, leaf in state.items():
-        if isinstance(leaf, Tensor):
-            flat[key] = leaf
-        else:
-            flat |= {f"{key}.{inner}": value for inner, value in flatten(leaf).items()}
-    return flat
-
-
 def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float = 1e-10) -> None:
     got, want = flatten(actual), flatten(expected)
     assert got.keys() == want.keys()
     for name in want:
         torch.testing.assert_close(got[name], want[name], rtol=tolerance, atol=tolerance)
-
-
-def initial_like(core: MemoryCore, state: TensorDict) -> TensorDict:
-    """The initial state, with the clocks of `state` that no reset touches."""
-    return core.reset_rows(state, torch.ones(state.batch_size[0], dtype=torch.bool))
 
 
 class Tools:
@@ -221,6 +183,14 @@ def tools() -> Tools:
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
 def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture(
+    params=[case for case in CASES if "stack" not in case.name], ids=lambda case: case.name
+)
+def single(request: pytest.FixtureRequest) -> Case:
+    """The cases that are not stacks."""
     return request.param
 
 
