@@ -6,6 +6,8 @@ import pytest
 import torch
 
 WIDTH = 6
+# Tracing itself looks at the gradients of intermediates.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 QUICK = ("gated_delta_net", "kda", "softmax_attention")
 
 
@@ -15,7 +17,7 @@ def compiled_and_plain(tools, name: str, steps: int) -> None:
     x = torch.randn(2, steps, WIDTH)
     reset = torch.zeros(2, steps, dtype=torch.bool)
     reset[0, steps // 2] = True
-    state = core.init_state(2)
+    state = core.init_state(2).detach()
     torch.compiler.reset()
     compiled = torch.compile(core, backend="eager", fullgraph=True)
     (y, after), (y_plain, after_plain) = compiled(x, state, reset), core(x, state, reset)
