@@ -6,8 +6,11 @@ import pytest
 import torch
 
 WIDTH = 6
-# Tracing itself looks at the gradients of intermediates.
-pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+# Tracing itself looks at the gradients of intermediates and makes instances of functions.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 QUICK = ("gated_delta_net", "kda", "softmax_attention")
 
 
