@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
+from .chunks import run_writes
 from .decay import ChunkDecay
 from .estimator import weighted_mean
 from .exact import ExactScalar
@@ -184,11 +185,9 @@ def apply_delta(
     """Reads and errors `[B, H, L, V]` of one chunk `[B, H, 1, L, ...]`, the weights after it."""
     if tokens.query.shape[3] == 1 and decay.reset is None:
         return _apply_token(memory, Tokens(*(view.squeeze(2) for view in tokens)), gates, weights)
-    maps, errors = memory.chunk_maps(tokens, gates, decay)
-    assert errors.erased is not None
-    reads = maps.reads.squeeze(2) + maps.probes.squeeze(2) @ weights.mT
-    missed = errors.values.squeeze(2) - errors.erased.squeeze(2) @ weights.mT
-    return reads, missed, maps.writes.squeeze(2) + weights @ maps.transition.squeeze(2)
+    writes = memory.chunk_writes(tokens, gates.write_rate, decay)
+    reads, missed, weights = run_writes(writes, weights)
+    return reads.squeeze(2), missed.squeeze(2), weights
 
 
 def _apply_token(
