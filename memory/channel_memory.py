@@ -27,8 +27,9 @@ from .views import TokenViews, Views
 class ChannelGatedMemory(MemoryCore):
     """`num_heads` times `rule.num_experts` matrices of `value_width` x `key_width` fast weights.
 
-    The pieces are factories that take `Heads`, the solver the rule. `commit` moves the snapshot of
-    `SnapshotChannel` and is ignored by `ExactChannel`.
+    The pieces are factories that take `Heads`, the solver the rule. A token makes one write and one
+    query per head. `commit` moves the snapshot of `SnapshotChannel` and is ignored by
+    `ExactChannel`.
     """
 
     def __init__(
