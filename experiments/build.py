@@ -42,20 +42,20 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     rollout = Rollout(
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )
-    trainer: MetaTrainer = _make(config, "trainer", agent=agent)
+    trainer: MetaTrainer = make(config, "trainer", agent=agent)
     return Parts(stream, agent, rollout, trainer)
 
 
 def build_stream(config: DictConfig, seed: int) -> Stream:
     """The stream of a configuration under a root seed."""
-    stream: Stream = _make(config, "stream", seed=seed)
+    stream: Stream = make(config, "stream", seed=seed)
     return stream
 
 
 def build_agent(config: DictConfig, stream: Stream) -> Agent:
     """An agent with a fresh stack of memories for the stream's observations and actions."""
     agent = config.agent
-    cores = [build_memory(config) for _ in range(agent.depth)]
+    cores = [build_memory(config, agent.width) for _ in range(agent.depth)]
     try:
         stack = Stack(cores, agent.mlp_ratio, agent.get("recompute_every"))
         return Agent(stream.interface, stack)
@@ -63,9 +63,9 @@ def build_agent(config: DictConfig, stream: Stream) -> Agent:
         raise UsageError(f"agent: {error}") from error
 
 
-def build_memory(config: DictConfig) -> MemoryCore:
-    """A fresh memory; raises UsageError when its class is not a `MemoryCore`."""
-    core = _make(config, "memory", width=config.agent.width)
+def build_memory(config: DictConfig, width: int) -> MemoryCore:
+    """One fresh memory for tokens of `width` numbers; raises UsageError when it is none."""
+    core = make(config, "memory", width=width)
     if not isinstance(core, MemoryCore):
         raise UsageError(
             f"memory._target_: expected a sojourn.memory.MemoryCore, got {type(core).__name__}"
@@ -93,7 +93,7 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
 
 
-def _make(config: DictConfig, group: str, **extra: Any) -> Any:
+def make(config: DictConfig, group: str, **extra: Any) -> Any:
     """Make a group's object; a refusal by a constructor becomes one line naming the group.
 
     Objects are passed to a partial: Hydra would copy them into its configuration.

@@ -26,7 +26,8 @@ def check_core(words: Sequence[str]) -> int:
     if not any(override.key == "memory" for override in overrides):
         raise UsageError("check-core: which memory? give memory=NAME or memory=FILE.yaml")
     torch.manual_seed(0)
-    core = build_memory(compose_config(overrides)).double()
+    config = compose_config(overrides)
+    core = build_memory(config, config.agent.width).double()
     with torch.no_grad():
         for parameter in core.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))

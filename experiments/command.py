@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 from .errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, RunError, UsageError, hint
@@ -29,6 +29,9 @@ VERBS = {
     "check-core": Verb(
         "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
     ),
+    "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
+    "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
+    "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
 }
 HELP_WORDS = ("--help", "-h", "help")
@@ -37,8 +40,8 @@ HELP_WORDS = ("--help", "-h", "help")
 def main(words: Sequence[str] | None = None) -> int:
     """Entry point of the command; `words` defaults to the process's own. Returns the exit code."""
     words = list(sys.argv[1:] if words is None else words)
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # a `_target_` may name a module of the user's
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a `_target_` or a task may name a module of the user's
     try:
         return _dispatch(words)
     except UsageError as error:
@@ -64,10 +67,8 @@ def _dispatch(words: list[str]) -> int:
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
     if any(word in HELP_WORDS for word in rest):
-        return _call(
-            Verb("help", f"help_{name.replace('-', '_')}", "", ""),
-            [w for w in rest if w not in HELP_WORDS],
-        )
+        function = f"help_{name.replace('-', '_')}"
+        return _call(Verb("help", function, "", ""), [w for w in rest if w not in HELP_WORDS])
     return _call(VERBS[name], rest)
 
 

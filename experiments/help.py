@@ -45,9 +45,60 @@ is broken. Any key of a training run may be given, such as memory.num_heads=4 or
   sojourn check-core memory=./my_core.yaml            your own: its class may lie beside the file
   sojourn check-core memory=gated_delta_net           one of ours
 """
+PROBE = """sojourn probe [probe=NAMES] [memory=NAMES] [seed=NUMBERS] [key=value ...]
+
+Train memories on supervised tasks, without reinforcement learning, and compare their scores.
+
+  sojourn probe probe=mqar memory=delta_net,mesa_net,ttt_mlp seed=0..2
+  sojourn probe probe=all memory=all jobs=2           every memory on every probe
+  sojourn probe memory=gru match=parameters           at the size of another memory
+
+  probe      names, comma list or all; sojourn list probe
+  memory     names, comma list or all; sojourn list memory
+  seed       0 | 0,1 | 0..2
+  match      none | parameters | state_bytes: widths are solved so that this equals the reference's
+  reference  the memory whose size is matched; default gated_delta_net
+  control    none | reset_every_step: the short convolution alone, without the memory
+  jobs       members trained side by side, one thread each; default 1
+  output     folder of rows, tables and figures; default runs/probes
+
+Members found in the output folder with the same settings are not trained again, failed ones are:
+give the same command to go on. steps, batch, lr, width, depth, mlp_ratio, task.KEY and memory.KEY
+hold for all members; their defaults for one probe:
+"""
+CHECK_ENV = """sojourn check-env ID ... [steps=2000]
+
+Try an environment before a run lives in it: one line a finding, exit code 1 where a law is broken.
+
+  sojourn check-env CartPole-v1 my_package.envs:Foo-v0
+  sojourn check-env '{id: CartPole-v1, wrappers: [gymnasium.wrappers:FlattenObservation]}'
+
+  ID     a registered id, module:Id, module:function, a plug-in, or a task as stream.tasks takes it
+  steps  random steps that the speed and the random floor are measured over
+"""
+STUDY = """sojourn study [study=NAME] [key=value,value ...]
+
+Train every combination of settings and seeds, side by side, and compare them.
+
+  sojourn study experiment=bandit memory=delta_net,gru seed=0..4
+  sojourn study study=bandit                        a shipped study, or a YAML file of your own
+  sojourn study study=bandit seed=7..9 jobs=8       words here go before those of the file
+  sojourn study study=bandit part=2/4               the second of four machines
+
+  study      a file of words, sweeps and where; sojourn list study
+  jobs       runs side by side, one thread each; default auto: one for every core
+  part       a share such as 2/4: one job of an array on a cluster, all with the same output
+  match      none | parameters | state_bytes: widths are solved so that this equals the reference's
+  reference  the memory whose size is matched; default gated_delta_net
+  output     folder of the study; default runs/studies/NAME
+
+All other words are those of sojourn train; a comma or a range such as 0..4 makes several members.
+A member that is finished is kept as a small row file in members/ and is not run again; one that was
+cut is resumed; one that fails is told at the end (exit code 1) and tried again by the same command.
+"""
 LIST = """sojourn list [GROUP ...]
 
-List what can be chosen: memory, stream, agent, trainer, experiment.
+List what can be chosen: memory, stream, agent, trainer, experiment, probe, study.
 """
 
 
@@ -73,6 +124,30 @@ def help_compare(words: Sequence[str]) -> int:
 def help_check_core(words: Sequence[str]) -> int:
     """Print the help of `check-core`."""
     return _say(CHECK_CORE, words)
+
+
+def help_probe(words: Sequence[str]) -> int:
+    """Print the help of `probe` and the keys of the first probe named in `words`."""
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    name = options.get("probe", "mqar").split(",")[0]
+    known = catalog.options("probe")
+    name = name if name in known else known[0]
+    config = OmegaConf.create(catalog.text_of("probe", name))
+    console = plain_console()
+    console.print(PROBE, markup=False, highlight=False)
+    values = OmegaConf.to_container(config)
+    console.print(_keys(f"probe={name}", values, _comments("probe", name), ""))
+    return EXIT_OK
+
+
+def help_check_env(words: Sequence[str]) -> int:
+    """Print the help of `check-env`."""
+    return _say(CHECK_ENV, words)
+
+
+def help_study(words: Sequence[str]) -> int:
+    """Print the help of `study`."""
+    return _say(STUDY, words)
 
 
 def help_list(words: Sequence[str]) -> int:

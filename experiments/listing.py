@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from sojourn.envs import origin, plugins
+
 from . import catalog
 from .errors import EXIT_OK, UsageError, hint
 from .progress import plain_console
@@ -18,18 +20,33 @@ COLUMNS = {
     "agent": ("title",),
     "trainer": ("title",),
     "experiment": ("title",),
+    "probe": ("title", "tests", "chance", "oracle"),
+    "study": ("title", "tests"),
 }
 
 
 def list_groups(words: Sequence[str]) -> int:
     """Run `sojourn list [GROUP]`; returns the exit code."""
-    for word in words:
-        if word not in COLUMNS:
-            raise UsageError(f"list {word}: no such group; {hint(word, COLUMNS)}")
+    groups = [word if word in COLUMNS else word.removesuffix("s") for word in words]
+    for group in groups:
+        if group not in COLUMNS:
+            raise UsageError(f"list {group}: no such group; {hint(group, COLUMNS)}")
     console = plain_console()
-    for group in words or COLUMNS:
+    for group in groups or COLUMNS:
         console.print(group_table(group))
+        if group == "stream" and plugins():
+            console.print(plugin_table())
     return EXIT_OK
+
+
+def plugin_table() -> Table:
+    """A row for every environment that an installed package offers."""
+    table = Table(title="stream.tasks=[NAME], from installed packages", title_justify="left")
+    table.add_column("name", no_wrap=True)
+    table.add_column("from", overflow="fold")
+    for name, point in sorted(plugins().items()):
+        table.add_row(name, Text(origin(point)))
+    return table
 
 
 def group_table(group: str) -> Table:

@@ -9,9 +9,13 @@ from typing import Any
 
 
 class StopRequest:
-    """A context in which SIGINT and SIGTERM are remembered instead of raised."""
+    """A context in which SIGINT and SIGTERM are remembered instead of raised.
 
-    def __init__(self) -> None:
+    `unit` names what is brought to its end before stopping.
+    """
+
+    def __init__(self, unit: str = "update") -> None:
+        self.unit = unit
         self.signal: int | None = None
         self._previous: dict[int, Any] = {}
 
@@ -34,7 +38,7 @@ class StopRequest:
         if self.signal is not None:
             os._exit(exit_code(number))  # asked twice: nothing more is written
         self.signal = number
-        os.write(2, b"\nstopping after this update; once more to quit at once\n")
+        os.write(2, f"\nstopping after this {self.unit}; once more to quit at once\n".encode())
 
 
 def exit_code(number: int) -> int:

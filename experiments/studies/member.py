@@ -1,0 +1,108 @@
+"""One run of a study, and the row file that is left of it when its run folder is long gone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from ..errors import RunError
+from ..folder import is_locked, read_json, write_atomically
+from ..results import CONFIG_FILE
+
+# Keys that a machine may choose differently without making another run of it.
+OF_THE_MACHINE = ("folder", "resume", "device", "num_threads", "quiet", "keep_checkpoints")
+
+
+@dataclass(frozen=True)
+class Member:
+    """`words` for `sojourn train`; `choices` are the swept keys and this member's values."""
+
+    words: Sequence[str]
+    choices: Mapping[str, str]
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """Folder and file name: the values, and a digest of all settings."""
+        parts = [_part(key, value) for key, value in self.choices.items()]
+        return "__".join([*parts, self.digest])
+
+    @property
+    def group(self) -> str:
+        """What the member has in common with those that differ by seed only."""
+        return " ".join(_part(k, v) for k, v in self.choices.items() if k != "seed")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a study keeps what belongs to a member."""
+
+    folder: Path
+
+    def row(self, member: Member) -> Path:
+        return self.folder / "members" / f"{member.name}.json"
+
+    def run(self, member: Member) -> Path:
+        return self.folder / "runs" / member.name
+
+    def output(self, member: Member) -> Path:
+        """What the member's process printed."""
+        return self.folder / "output" / f"{member.name}.txt"
+
+
+def digest_of(config: DictConfig) -> str:
+    """Eight hexadecimal digits of all settings that determine a run's numbers."""
+    content = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(content, dict)
+    kept = {str(k): v for k, v in content.items() if k not in OF_THE_MACHINE}
+    text = json.dumps(kept, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def state_of(places: Places, member: Member) -> str:
+    """`done`, `running` (in another process), `started` (can be resumed) or `new`."""
+    run = places.run(member)
+    if places.row(member).exists():
+        return "done"
+    if not run.exists():
+        return "new"
+    if is_locked(run):
+        return "running"
+    if (run / CONFIG_FILE).is_file() and read_json(run / "status.json")["status"] == "done":
+        return "done"
+    return "started" if any((run / "checkpoints").glob("step_*")) else "new"
+
+
+def write_row(places: Places, member: Member) -> None:
+    """Keep what the table needs of a finished run; raises RunError when it is not finished."""
+    run = places.run(member)
+    status = read_json(run / "status.json")
+    if status.get("status") != "done":
+        raise RunError(f"{run}: this run is {status.get('status')}, not done")
+    row = {
+        "words": list(member.words),
+        "choices": dict(member.choices),
+        "summary": read_json(run / "summary.json"),
+    }
+    path = places.row(member)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(row, indent=1) + "\n")
+
+
+def read_row(places: Places, member: Member) -> dict[str, Any] | None:
+    """The content of a member's row file; None before the member has finished."""
+    path = places.row(member)
+    return read_json(path) if path.exists() else None
+
+
+def _part(key: str, value: str) -> str:
+    if key == "seed":
+        return f"s{value}"
+    shown = "".join(c if c.isalnum() or c in "._+-" else "-" for c in str(value))
+    return shown if key in ("memory", "stream", "experiment") else f"{key.split('.')[-1]}={shown}"

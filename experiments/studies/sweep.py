@@ -1,0 +1,47 @@
+"""Words that sweep: `memory=gru,lstm`, `seed=0..4`, and the product of several of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from .. import catalog
+from ..config import PATH_KEYS
+from ..errors import UsageError
+
+RANGE = re.compile(r"(\d+)\.\.(\d+)$")
+
+
+def choose_each(words: Sequence[str]) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """(swept key -> value, words without sweeps) for every combination."""
+    values = [values_of(word) for word in words]
+    swept = [word.partition("=")[0] for word, found in zip(words, values, strict=True) if found]
+    for chosen in product(*(found or [word] for word, found in zip(words, values, strict=True))):
+        of_key = dict(word.partition("=")[::2] for word in chosen)
+        named = [key for key in ("memory", *swept, "seed") if key in of_key]
+        yield {key: of_key[key] for key in named}, list(chosen)
+
+
+def values_of(word: str) -> list[str] | None:
+    """The words that a sweep stands for; None for a word with one value."""
+    key, equals, value = word.partition("=")
+    if word.startswith("-") or not equals:
+        raise UsageError(f"{word!r}: expected key=value, for example memory=delta_net,gru")
+    if key in PATH_KEYS:
+        raise UsageError(f"{key}: set by the study for every member; its own folder is output=")
+    if key == "memory" and value == "all":
+        return [f"memory={name}" for name in catalog.options("memory")]
+    found = RANGE.match(value)
+    if found:
+        return [f"{key}={n}" for n in range(int(found[1]), int(found[2]) + 1)]
+    try:
+        parsed = OverridesParser.create().parse_override(word)
+    except HydraException as error:
+        raise UsageError(f"{word!r}: cannot read the value") from error
+    if not parsed.is_sweep_override():
+        return None
+    return [f"{key}={one}" for one in parsed.sweep_string_iterator()]

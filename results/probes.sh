@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Memories on supervised tasks: every memory on the six main probes, one seed; a panel of eight on all
+# probes, three seeds; the recall probe's control. About 90 minutes of two quiet CPU cores.
+# A stopped script goes on where it was. A failed member is named in the tables, the rest goes on.
+# Usage: results/probes.sh [PARALLEL_MEMBERS]   (writes runs/probes-study and results/probes)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=${1:-2}
+study=runs/probes-study
+main=mqar,regression,overwriting,register_machine,permutation,copying
+panel=softmax_attention,linear_attention,delta_net,gated_delta_net,memt,mesa_net,ttt_mlp,gru
+failed=0
+
+probe() { # FOLDER words ...: members found by an earlier command are taken over
+    local folder=$study/$1
+    shift
+    mkdir -p "$folder/members"
+    for file in "$study"/*/members/*; do
+        [ ! -e "$file" ] || [ -e "$folder/members/${file##*/}" ] || cp "$file" "$folder/members/"
+    done
+    sojourn probe "$@" "jobs=$jobs" "output=$folder" || failed=1
+}
+
+probe every "probe=$main" memory=all seed=0
+probe panel probe=all "memory=$panel" seed=0..2
+probe control probe=mqar "memory=$panel" seed=0 control=none,reset_every_step
+
+for folder in every panel control; do
+    mkdir -p "results/probes/$folder"
+    cp "$study/$folder"/*.{md,csv,png} "results/probes/$folder/"
+done
+exit "$failed"

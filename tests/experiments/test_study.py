@@ -1,0 +1,136 @@
+"""Studies: members are the product, finished ones are kept, failing ones do not stop the others."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sojourn.experiments import catalog
+from sojourn.experiments.command import main
+from sojourn.experiments.errors import UsageError
+from sojourn.experiments.studies.member import Places, state_of
+from sojourn.experiments.studies.plan import plan
+
+from .conftest import TINY
+
+MEMORY_FREE = [word for word in TINY if not word.startswith("memory.")]
+
+
+def names(*words: str) -> list[str]:
+    return [member.name for member in plan(list(words)).members]
+
+
+def test_members_are_the_product_of_all_sweeps() -> None:
+    found = plan(["memory=gru,lstm", "seed=0..2", "trainer.num_epochs=1,2"]).members
+    assert len({member.name for member in found}) == 12
+    assert [member.choices["seed"] for member in found] == [s for s in "012" for _ in range(4)]
+    assert {member.group for member in found} == {
+        f"{memory} num_epochs={n}" for memory in ("gru", "lstm") for n in (1, 2)
+    }
+
+
+def test_shares_are_the_whole_study() -> None:
+    words = ["memory=gru,none", "seed=0..4"]
+    shares = [names(*words, f"part={i}/3") for i in (1, 2, 3)]
+    together = [name for share in shares for name in share]
+    assert sorted(together) == sorted(names(*words))
+    assert len(set(together)) == 10
+
+
+def test_a_member_is_known_by_all_its_settings() -> None:
+    base = ["memory=gru", "seed=1"]
+    assert names(*base) == names(*base, "quiet=true", "num_threads=2")
+    assert names(*base) != names(*base, "num_steps=5_000")
+    assert names(*base) != names(*base, "memory.hidden_width=7")
+
+
+def test_a_file_adds_words_to_the_members_that_made_a_choice(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "words: [experiment=bandit]\n"
+        "sweeps: [['memory=gru,lstm', seed=1], [memory=none, seed=2]]\n"
+        "where: {memory=gru: [trainer.returns.trace=0.3]}\n"
+    )
+    words = {m.choices["memory"]: m.words for m in plan([f"study={file}"]).members}
+    assert "trainer.returns.trace=0.3" in words["gru"]
+    assert not any(word.startswith("trainer") for word in words["lstm"])
+    assert "seed=2" in words["none"]
+    own = plan([f"study={file}", "trainer.returns.trace=0.5"]).members
+    assert all("trainer.returns.trace=0.5" in member.words for member in own)
+
+
+@pytest.mark.parametrize("name", catalog.options("study"))
+def test_every_shipped_study_can_be_planned(name: str) -> None:
+    assert len(names(f"study={name}")) > 1
+    assert "title" in catalog.header(catalog.text_of("study", name))
+
+
+def test_sizes_are_matched() -> None:
+    found = plan(["memory=gru,gated_delta_net", "seed=1", "match=parameters"]).members
+    assert any(word.startswith("memory.hidden_width=") for word in found[0].words)
+    assert not any(word.startswith("memory.") for word in found[1].words)
+    left_out = plan(["memory=none,gru", "seed=1", "match=state_bytes"]).left_out
+    assert left_out == ["none: state_bytes: this memory has no state"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["memory=gru"], "seed: a study needs seeds"),
+        (["memory=gruu", "seed=1"], "did you mean gru?"),
+        (["study=bandits"], "did you mean bandit?"),
+        (["memory=gru", "seed=1", "jobs=0"], "jobs=0"),
+        (["memory=gru", "seed=1", "part=3/2"], "part=3/2"),
+        (["memory=gru", "seed=1", "match=size"], "match=size"),
+        (["memory=gru", "seed=1", "folder=x"], "its own folder is output="),
+        (["memory=gru", "seed=1", "trainer.lr=1"], "trainer.learning_rate"),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        plan(words)
+
+
+def test_a_study_keeps_what_is_finished_and_survives_a_failure(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*MEMORY_FREE, "memory=none", "seed=1", "trainer.learning_rate=1e-3,1e30"]
+    command = ["study", *words, "output=study", "jobs=2"]
+    assert main(command) == 1
+    printed = capsys.readouterr().out
+    assert "failed: none__learning_rate=1e+30" in printed
+    rows = list(Path("study/members").glob("*.json"))
+    assert len(rows) == 1
+    assert json.loads(rows[0].read_text())["summary"]["seed"] == 1
+    assert "| none learning_rate=0.001 | 1 |" in Path("study/study.md").read_text()
+    assert Path("study/windowed_regret.png").exists()
+    before = rows[0].stat().st_mtime_ns
+    assert main(command) == 1
+    assert rows[0].stat().st_mtime_ns == before
+
+
+def test_an_interrupted_study_goes_on_where_it_stopped(
+    workplace: Path, assert_same_run: Callable[[Path, Path], None]
+) -> None:
+    words = [*TINY, "memory=gated_delta_net", "seed=1", "num_steps=3200", "output=study"]
+    code = "import sys; from sojourn.experiments.command import main; sys.exit(main())"
+    process = subprocess.Popen([sys.executable, "-c", code, "study", *words])
+    (member,) = plan(words).members
+    places = Places(Path("study"))
+    deadline = time.monotonic() + 120
+    while not (places.run(member) / "metrics.csv").exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert state_of(places, member) == "started"
+    assert main(["study", *words]) == 0
+    assert state_of(places, member) == "done"
+    whole = [word for word in words if not word.startswith("output=")]
+    assert main(["train", *whole, "folder=whole", "quiet=true", "num_threads=1"]) == 0
+    assert_same_run(Path("whole"), places.run(member))
