@@ -96,7 +96,7 @@ def test_orthonormal_keys_and_closed_gates_flash_linear_attention_104():
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-@pytest.mark.parametrize("cut", [1, 31, 32, 33])
+@pytest.mark.parametrize("cut", [1, 32])
 def test_every_memory_continues_across_a_cut_flash_linear_attention_285_494(
     tools, name, cut, autocast
 ):
@@ -183,7 +183,7 @@ def live_long(core, steps: int, updates: int, scale: float) -> None:
         optimiser.step()
 
 
-@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_inner_learning_stays_finite_titans_pytorch_29(tools, name, scale):
     live_long(tools.build(name, width=WIDTH), steps=128, updates=2, scale=scale)
 
