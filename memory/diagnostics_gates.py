@@ -75,7 +75,8 @@ def gate_measures(
     """Measures `[H]` of the gates `made` by the core's rule for `tokens` where `valid` `[B, T]`.
 
     `half_life_*` where the rule makes retentions; `write_strength`; and `<gate>_saturated` for
-    every learned gate of `openings` `[B, T, ...]`. A retention counts as stuck when its half-life is above 69 tokens.
+    every learned gate of `openings` `[B, T, ...]`. A retention counts as stuck when its half-life
+    is above 69 tokens.
     """
     lengths = _head_last(core, (tokens.value.norm(dim=-1) * tokens.key.norm(dim=-1))[valid])
     if isinstance(made, Edits):
