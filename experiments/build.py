@@ -59,7 +59,8 @@ def build_agent(config: DictConfig, stream: Stream) -> Agent:
         _make(config, "memory", width=agent.width) for _ in range(agent.depth)
     ]
     try:
-        return Agent(stream.interface, Stack(cores, mlp_ratio=agent.mlp_ratio))
+        stack = Stack(cores, agent.mlp_ratio, agent.get("recompute_every"))
+        return Agent(stream.interface, stack)
     except ValueError as error:
         raise UsageError(f"agent: {error}") from error
 

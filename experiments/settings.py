@@ -30,6 +30,7 @@ class AgentSettings:
     width: int
     depth: int
     mlp_ratio: float
+    recompute_every: int | None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from .checks import check_at_least
 from .core import MemoryCore
 from .feed_forward import feed_forward
 
@@ -44,10 +45,16 @@ class Stack(MemoryCore):
     """Residual blocks around `cores` of any kinds and one width.
 
     The state holds the cores' states under "0", "1", ...; `mlp_ratio` is the hidden width of each
-    block's network over the width. Raises ValueError when the cores' widths differ.
+    block's network over the width; `recompute_every` as in `MemoryCore`. Raises ValueError when the
+    cores' widths differ.
     """
 
-    def __init__(self, cores: Sequence[MemoryCore], mlp_ratio: float = 2.0) -> None:
+    def __init__(
+        self,
+        cores: Sequence[MemoryCore],
+        mlp_ratio: float = 2.0,
+        recompute_every: int | None = None,
+    ) -> None:
         widths = sorted({core.width for core in cores})
         if len(widths) != 1:
             raise ValueError(
@@ -55,6 +62,9 @@ class Stack(MemoryCore):
                 f"use one of {widths or [64]} for all"
             )
         super().__init__(widths[0])
+        if recompute_every is not None:
+            check_at_least("recompute_every", recompute_every, 1)
+        self.recompute_every = recompute_every
         blocks = [Block(core, mlp_ratio) for core in cores]
         self.blocks = nn.ModuleList(blocks)
         self.grows = any(core.grows for core in cores)

@@ -173,6 +173,7 @@ class Tools:
 
     initial_like = staticmethod(initial_like)
     build = staticmethod(build)
+    small = staticmethod(small)
     config_path = staticmethod(config_path)
     randomise = staticmethod(randomise)
     run_in_parts = staticmethod(run_in_parts)
