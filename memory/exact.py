@@ -79,11 +79,12 @@ class ExactScalar(Solver):
             gate.reshape(-1, 1, 1) for gate in (gates.log_retention.exp(), gates.write_rate)
         )
         old = weights.reshape(-1, *weights.shape[2:])
-        decayed = retention * old
-        if self.objective.predicts_with != "none":
-            met = decayed if self.objective.predicts_with == "decayed" else old
-            error = torch.baddbmm(error, met, key, alpha=-1)
-        new = torch.addcmul(decayed, rate * error, key.mT)
+        if self.objective.predicts_with == "decayed":
+            error = error - retention * (old @ key)
+        elif self.objective.predicts_with == "previous":
+            error = torch.baddbmm(error, old, key, alpha=-1)
+        # Nothing else holds the product: no second matrix is made.
+        new = (retention * old).addcmul_(rate * error, key.mT)
         if mask is not None:
             new = torch.where(mask.repeat_interleave(self.heads.num_heads).view(-1, 1, 1), new, old)
         reads = (new @ query).view(-1, 1, *weights.shape[1:3])

@@ -50,6 +50,8 @@ class Readout(Piece):
             if self.scale is not None:
                 reads = reads * self.scale
             if self.gate is not None:
-                reads = reads * self.gate(features)
+                # A copy, so that the backward pass keeps these features and not all that were
+                # projected with them.
+                reads = reads * self.gate(features.contiguous())
         y: Tensor = self.output(reads)
         return y
