@@ -24,8 +24,9 @@ tests: $(INSTALLED)
 slow: $(INSTALLED)  ## learning runs and long numerical cases
 	$(BIN)/pytest -m slow
 
-bench: $(INSTALLED)  ## steps per CPU second of MiniGrid, original against fast
+bench: $(INSTALLED)  ## speed of MiniGrid and of the memories
 	$(BIN)/python benchmarks/minigrid_speed.py
+	$(BIN)/python benchmarks/memory.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sojourn needs Python >= 3.11: make PYTHON=python3.11 ...")'

@@ -37,7 +37,7 @@ class ChannelSolver(nn.Module, ABC):
 
     reads_commits: bool = False
 
-    def __init__(self, rule: ChannelRule, chunk_size: int = 32, block_size: int = 4) -> None:
+    def __init__(self, rule: ChannelRule, chunk_size: int = 16, block_size: int = 4) -> None:
         super().__init__()
         check_at_least("chunk_size", chunk_size, 1)
         check_at_least("block_size", block_size, 1)
