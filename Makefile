@@ -24,8 +24,9 @@ tests: $(INSTALLED)
 slow: $(INSTALLED)  ## learning runs and long numerical cases
 	$(BIN)/pytest -m slow
 
-bench: $(INSTALLED)  ## steps per CPU second of MiniGrid, original against fast
+bench: $(INSTALLED)  ## speed of MiniGrid and of the memories
 	$(BIN)/python benchmarks/minigrid_speed.py
+	$(BIN)/python benchmarks/memory.py
 
 parity: .venv-parity/.installed  ## results and speed beside flash-linear-attention and titans-pytorch
 	.venv-parity/bin/pytest tests/memory/parity

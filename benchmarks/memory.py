@@ -87,7 +87,7 @@ def long_contexts(options: Options) -> list[str]:
             state, seen = core.init_state(1), 0
             for context in options.contexts if not core.grows else options.contexts[:2]:
                 while seen < context:
-                    count = min(1000, context - seen)
+                    count = min(100, context - seen)
                     state, seen = core(torch.randn(1, count, 32), state)[1], seen + count
                 states.append(state)
             token = torch.randn(1, 32)
