@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .checks import check_at_least
 from .precision import state_dtype
 from .segments import count_valid
+from .transforms import under_torch_func
 from .window import extend_window, slide_window, take
 
 INITIAL_MIXING = 0.1  # largest initial weight of an earlier token
@@ -108,5 +109,12 @@ def _taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
 
 def _add_taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
     """`sum_i kernel[i] * extended[:, t + i]` `[B, T, channels]`, where `visible` `[B, T, taps]`."""
+    if under_torch_func():
+        steps = extended.shape[1] - kernel.shape[0] + 1
+        slots = range(kernel.shape[0])
+        taps = torch.stack([extended[:, slot : slot + steps] for slot in slots], dim=2)
+        if visible is not None:
+            taps = taps * visible.unsqueeze(-1)
+        return (taps * kernel).sum(2)
     y: Tensor = _Taps.apply(extended, kernel, visible)  # type: ignore[no-untyped-call]
     return y

@@ -79,6 +79,7 @@ def gate_measures(
     is above 69 tokens.
     """
     lengths = _head_last(core, (tokens.value.norm(dim=-1) * tokens.key.norm(dim=-1))[valid])
+    log_retention: Tensor | None
     if isinstance(made, Edits):
         log_retention, written = _of_edits(tokens, made)
         written = _head_last(core, written[valid])

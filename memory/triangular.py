@@ -16,17 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .transforms import under_torch_func
+
 
 class _UnitLowerInverse(torch.autograd.Function):
     """Differentiable again: the backward pass is made of differentiable products."""
 
     @staticmethod
     def forward(ctx: Any, system: Tensor) -> Tensor:
-        size = system.shape[-1]
-        eye = torch.eye(size, dtype=system.dtype, device=system.device).expand_as(system)
-        inverse: Tensor = torch.linalg.solve_triangular(
-            system, eye, upper=False, unitriangular=True
-        )
+        inverse = _solve(system)
         ctx.save_for_backward(inverse)
         return inverse
 
@@ -37,7 +35,16 @@ class _UnitLowerInverse(torch.autograd.Function):
         return gradient
 
 
+def _solve(system: Tensor) -> Tensor:
+    size = system.shape[-1]
+    eye = torch.eye(size, dtype=system.dtype, device=system.device).expand_as(system)
+    inverse: Tensor = torch.linalg.solve_triangular(system, eye, upper=False, unitriangular=True)
+    return inverse
+
+
 def unit_lower_inverse(system: Tensor) -> Tensor:
     """T `[..., C, C]` of `system` A `[..., C, C]`, whose strictly lower part alone is read."""
+    if under_torch_func():
+        return _solve(system)
     inverse: Tensor = _UnitLowerInverse.apply(system)  # type: ignore[no-untyped-call]
     return inverse

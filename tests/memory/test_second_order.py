@@ -52,7 +52,7 @@ def test_second_derivatives_are_right_learn2learn_429_pytorch_116350(single):
     scale = max(float(one.abs().max()) for one in along)
     assert scale > 0
 
-    step = 1e-5
+    step = 1e-6
     ahead, behind = (
         gradient(life, x, {name: parameters[name] + by * direction[name] for name in parameters})[1]
         for by in (step, -step)
