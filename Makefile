@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test lint types tests slow bench clean
+.PHONY: run test lint types tests slow bench parity clean
 
 run: $(INSTALLED)  ## train the quickstart and leave regret.png
 	$(BIN)/sojourn train experiment=quickstart
@@ -24,8 +24,18 @@ tests: $(INSTALLED)
 slow: $(INSTALLED)  ## learning runs and long numerical cases
 	$(BIN)/pytest -m slow
 
-bench: $(INSTALLED)  ## steps per CPU second of MiniGrid, original against fast
+bench: $(INSTALLED)  ## speed of MiniGrid and of the memories
 	$(BIN)/python benchmarks/minigrid_speed.py
+	$(BIN)/python benchmarks/memory.py
+
+parity: .venv-parity/.installed  ## results and speed beside flash-linear-attention and titans-pytorch
+	.venv-parity/bin/pytest tests/memory/parity
+	.venv-parity/bin/python benchmarks/parity_speed.py
+
+.venv-parity/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-parity
+	.venv-parity/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[parity]'
+	touch $@
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sojourn needs Python >= 3.11: make PYTHON=python3.11 ...")'
@@ -34,4 +44,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-parity build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -36,9 +36,9 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
     `set_recurrent_mode(True)`, with `shifted=True` or `deactivate_vmap=True`.
 
     Recurrent mode starts from the state stored at the first step, and from a stored one again where
-    the ages of the states say that a step does not follow the one before it (the next observations
-    of two trajectories, slices of a replay buffer side by side). It writes the state after the last
-    step and leaves stored ones before it as they are; where none are stored, all are the last.
+    the tokens that acting counted say that a step does not follow the one before it: in slices of a
+    replay buffer, and in the next observations that value estimators hand over. It writes the state
+    after the last step.
 
     `commit_key` names the flag that moves the snapshot of a memory that reads from one (such as
     `("observation", "episode_start")` of a `LifetimeEnv`). Raises ValueError for a memory that
@@ -109,12 +109,14 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
         carried = self.state.read(tensordict, *init.shape)
         if carried is None:
             carried = self._started(init)
-        run = self._sequence if self.recurrent_mode else self._step
-        y, state, age = run(x, carried, init, commit)
-        tensordict.set(self.out_key, y.reshape(*tensordict.shape, self.core.width))
-        self.state.write(tensordict, state, age, steps)
-        if not self.recurrent_mode:
+        if self.recurrent_mode:
+            y, state, age = self._sequence(x, carried, init, commit)
+            self.state.write_last(tensordict, state, age)
+        else:
+            y, state, age = self._step(x, carried, init, commit)
+            self.state.write(tensordict, state, age)
             self.state.mark_starts(tensordict, init)
+        tensordict.set(self.out_key, y.reshape(*tensordict.shape, self.core.width))
         return tensordict
 
     def _step(

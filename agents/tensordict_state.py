@@ -64,23 +64,35 @@ class TensorDictState:
             leaves[path] = leaf.reshape(rows, steps, *shape)
         return _nested(self._row, (), leaves, [rows, steps])
 
-    def write(self, tensordict: TensorDictBase, state: TensorDict, age: Tensor, steps: int) -> None:
-        """Put `state` and `age` `[rows]` under `("next", key)` at the last of `steps`.
+    def write(self, tensordict: TensorDictBase, state: TensorDict, age: Tensor) -> None:
+        """Put the `state` and `age` `[rows]` after a step under `("next", key)`."""
+        for leaf, key in zip(self._ordered(state, age), self.keys, strict=True):
+            shape = leaf.shape[1:] or (1,)
+            tensordict.set(("next", *key), leaf.reshape(*tensordict.shape, *shape))
 
-        Value estimators read the states that acting has stored at the earlier steps after a module
-        has run over all of them: those stay. Where none are stored every step gets the last state.
+    def write_last(self, tensordict: TensorDictBase, state: TensorDict, age: Tensor) -> None:
+        """Put the `state` and `age` `[rows]` after all steps under `("next", key)` of the last one.
+
+        Value estimators read what acting has stored at the earlier steps after a module has run
+        over all of them: that stays. Where nothing is stored every step gets the state, without age.
         """
-        written = TensorDict({"state": state, "age": age}, batch_size=state.batch_size)
-        for path, key in zip(self._leaves, self.keys, strict=True):
-            leaf = written[path].unsqueeze(1)
-            shape = leaf.shape[2:]
-            stored = tensordict.get(("next", *key), None) if steps > 1 else None
-            if stored is None:
-                leaf = leaf.expand(-1, steps, *shape)  # no copies
+        rows, steps = age.shape[0], tensordict.shape[-1]
+        acted = ("next", *self.keys[0]) in tensordict.keys(include_nested=True)
+        if not acted:
+            age = torch.zeros_like(age)
+        for leaf, key in zip(self._ordered(state, age), self.keys, strict=True):
+            shape = leaf.shape[1:]
+            if acted:
+                stored = tensordict.get(("next", *key)).reshape(rows, steps, *shape)
+                leaf = torch.cat([stored[:, :-1], leaf.unsqueeze(1)], dim=1)
             else:
-                earlier = stored.reshape(-1, steps, *shape)[:, :-1]
-                leaf = torch.cat([earlier, leaf], dim=1)
+                leaf = leaf.unsqueeze(1).expand(rows, steps, *shape)  # no copies
             tensordict.set(("next", *key), leaf.reshape(*tensordict.shape, *(shape or (1,))))
+
+    def _ordered(self, state: TensorDict, age: Tensor) -> list[Tensor]:
+        """The leaves in the order of `keys`."""
+        written = TensorDict({"state": state, "age": age}, batch_size=state.batch_size)
+        return [written[path] for path in self._leaves]
 
     def mark_starts(self, tensordict: TensorDictBase, init: Tensor) -> None:
         """Set the age before a start to 0: what is stored there is nobody's past."""

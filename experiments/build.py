@@ -62,15 +62,20 @@ def build_agent(config: DictConfig, stream: Stream) -> Agent:
     agent = config.agent
     cores = [build_memory(config, agent.width) for _ in range(agent.depth)]
     try:
-        return Agent(stream.interface, Stack(cores, mlp_ratio=agent.mlp_ratio))
+        stack = Stack(cores, agent.mlp_ratio, agent.get("recompute_every"))
+        return Agent(stream.interface, stack)
     except ValueError as error:
         raise UsageError(f"agent: {error}") from error
 
 
 def build_memory(config: DictConfig, width: int) -> MemoryCore:
-    """One fresh memory of a configuration, for tokens of `width` numbers."""
-    memory: MemoryCore = make(config, "memory", width=width)
-    return memory
+    """One fresh memory for tokens of `width` numbers; raises UsageError when it is none."""
+    core = make(config, "memory", width=width)
+    if not isinstance(core, MemoryCore):
+        raise UsageError(
+            f"memory._target_: expected a sojourn.memory.MemoryCore, got {type(core).__name__}"
+        )
+    return core
 
 
 def choose_device(name: str) -> torch.device:

@@ -1,16 +1,76 @@
-"""The shipped configuration files as a catalogue: groups, options and what is said of them."""
+"""Configuration files, shipped or the user's own: groups, options and what is said of them."""
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib.resources import files
+from pathlib import Path
 
 import yaml  # type: ignore[import-untyped]
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from .errors import UsageError, hint
 
 GROUPS = ("memory", "stream", "agent", "trainer", "experiment")
 
 _HEADER_LINE = re.compile(r"#\s*(\w+):\s*(.*)")
 _TRAILING_COMMENT = re.compile(r"\s#\s*(.*)$")
+
+
+def is_file(name: object) -> bool:
+    """Whether `group=name` names a file of the user's own: `memory=./my_core.yaml`."""
+    return isinstance(name, str) and name.endswith(".yaml")
+
+
+def title(name: str) -> str:
+    """An option without its folder: what runs are named after."""
+    return Path(name).stem if is_file(name) else name
+
+
+def check_option(group: str, name: object) -> None:
+    """Raise UsageError unless `group=name` is a shipped choice or a readable file.
+
+    `experiment=null` is allowed.
+    """
+    if group == "experiment" and name is None:
+        return
+    if is_file(name):
+        read_file(group, str(name))
+        return
+    known = options(group)
+    if name not in known:
+        is_path = any(sign in str(name) for sign in "./\\")
+        advice = "a file of your own ends in .yaml" if is_path else hint(str(name), known)
+        raise UsageError(f"{group}={name}: no such {group}; {advice}")
+
+
+def read_file(group: str, name: str) -> DictConfig:
+    """The configuration of a user's file; modules beside it can then be imported.
+
+    Raises UsageError naming what is wrong.
+    """
+    path = Path(name)
+    import_beside(name)
+    try:
+        found = OmegaConf.load(path)
+    except OSError as error:
+        raise UsageError(f"{group}={name}: cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{group}={name}: not valid YAML ({reason})") from error
+    needs_class = group in ("memory", "stream", "trainer")
+    if not isinstance(found, DictConfig) or (needs_class and "_target_" not in found):
+        raise UsageError(f"{group}={name}: expected keys, first of all a `_target_` with the class")
+    return found
+
+
+def import_beside(name: object) -> None:
+    """Let the modules beside a user's file be imported, after all others: they hide no package."""
+    folder = str(Path(str(name)).resolve().parent)
+    if is_file(name) and folder not in sys.path:
+        sys.path.append(folder)
 
 
 def options(group: str) -> list[str]:
@@ -20,7 +80,9 @@ def options(group: str) -> list[str]:
 
 
 def text_of(group: str | None, name: str) -> str:
-    """Text of a configuration file; `group` None is the root folder."""
+    """Text of a configuration file, shipped or the user's; `group` None is the root folder."""
+    if is_file(name):
+        return Path(name).read_text(encoding="utf-8")
     package = "sojourn.configs" if group is None else f"sojourn.configs.{group}"
     return (files(package) / f"{name}.yaml").read_text(encoding="utf-8")
 

@@ -27,6 +27,9 @@ VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
     "evaluate": Verb("evaluate", "evaluate", "RUN [key=value ...]", "live held-out lifetimes"),
     "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
+    "check-core": Verb(
+        "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
+    ),
     "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
     "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
     "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
@@ -39,8 +42,8 @@ HELP_WORDS = ("--help", "-h", "help")
 def main(words: Sequence[str] | None = None) -> int:
     """Entry point of the command; `words` defaults to the process's own. Returns the exit code."""
     words = list(sys.argv[1:] if words is None else words)
-    if os.getcwd() not in sys.path:  # modules beside the user: stream.tasks=[my_envs:Foo-v0]
-        sys.path.append(os.getcwd())
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # a `_target_` or a task may name a module of the user's
     try:
         return _dispatch(words)
     except UsageError as error:
@@ -74,7 +77,7 @@ def _dispatch(words: list[str]) -> int:
 def usage() -> str:
     """The help of the command itself."""
     lines = ["sojourn VERB [words ...]", ""]
-    lines += [f"  {f'{name} {verb.words}':45s} {verb.duty}" for name, verb in VERBS.items()]
+    lines += [f"  {f'{name} {verb.words}':48s} {verb.duty}" for name, verb in VERBS.items()]
     lines += ["", "sojourn VERB --help tells more; sojourn --version"]
     return "\n".join(lines)
 

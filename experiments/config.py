@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hydra import compose, initialize_config_module
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseException
 
 from . import catalog, keys, schema
-from .errors import UsageError, hint
+from .errors import UsageError
 from .settings import Settings
 
 ROOT = "train"
 # Keys whose value is a path: all that follows the first `=` belongs to it, whatever it contains.
 PATH_KEYS = ("resume", "folder")
+# What a user's file is called while Hydra composes: no shipped option has this name.
+GIVEN = "given_file"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ def _parse_word(word: str) -> Override:
     if name in PATH_KEYS:
         path = _unquoted(raw)
         return Override(name, None if path in ("", "null") else path, word, is_group=False)
+    if name in catalog.GROUPS and catalog.is_file(_unquoted(raw)):
+        return Override(name, _unquoted(raw), word, is_group=True)
     if name == "hydra" or name.startswith("hydra."):
         raise UsageError(
             f"{name}: no hydra.* key is read here; the run folder is set by folder=PATH"
@@ -76,13 +81,11 @@ def compose_config(overrides: Sequence[Override]) -> DictConfig:
     """
     chosen = [override for override in overrides if override.is_group]
     for override in chosen:
-        check_option(override.key, override.value)
+        catalog.check_option(override.key, override.value)
     if _lists_tasks(overrides):
         chosen.append(Override("stream", "tasks", "stream=tasks", is_group=True))
-    words = [f"{override.key}={override.value or 'null'}" for override in chosen]
-    return set_values(
-        _compose(words), [override for override in overrides if not override.is_group]
-    )
+    config = _compose({override.key: override.value for override in chosen})
+    return set_values(config, [override for override in overrides if not override.is_group])
 
 
 def _lists_tasks(overrides: Sequence[Override]) -> bool:
@@ -116,15 +119,6 @@ def set_values(config: DictConfig, overrides: Sequence[Override]) -> DictConfig:
     return config
 
 
-def check_option(group: str, name: Any) -> None:
-    """Raise UsageError unless `group=name` is a shipped choice (`experiment=null` is allowed)."""
-    if group == "experiment" and name is None:
-        return
-    known = catalog.options(group)
-    if name not in known:
-        raise UsageError(f"{group}={name}: no such {group}; {hint(str(name), known)}")
-
-
 def group_of(choices: Sequence[Override], group: str) -> DictConfig:
     """The part of the configuration that belongs to a group, under other choices."""
     config = compose_config(choices)
@@ -132,13 +126,22 @@ def group_of(choices: Sequence[Override], group: str) -> DictConfig:
     return part
 
 
-def _compose(words: Sequence[str]) -> DictConfig:
+def _compose(options: Mapping[str, str | None]) -> DictConfig:
+    words = []
+    for group, name in options.items():
+        if catalog.is_file(name):
+            package = "_global_" if group == "experiment" else group
+            node = catalog.read_file(group, str(name))
+            ConfigStore.instance().store(group=group, name=GIVEN, node=node, package=package)
+        words.append(f"{group}={GIVEN if catalog.is_file(name) else name or 'null'}")
     with initialize_config_module("sojourn.configs", version_base="1.3"):
-        composed = compose(ROOT, overrides=list(words), return_hydra_config=True)
+        composed = compose(ROOT, overrides=words, return_hydra_config=True)
     chosen = composed.hydra.runtime.choices
     with open_dict(composed):
         del composed["hydra"]
-        composed["choices"] = {group: chosen.get(group) for group in catalog.GROUPS}
+        composed["choices"] = {
+            group: options.get(group, chosen.get(group)) for group in catalog.GROUPS
+        }
     OmegaConf.set_struct(composed, False)
     return composed
 

@@ -14,7 +14,8 @@ from sojourn.envs import Interface, Stream
 
 from . import resume
 from .build import build_stream, derived_seed
-from .config import check_option, group_of, parse, set_values
+from .catalog import check_option
+from .config import group_of, parse, set_values
 from .errors import UsageError, hint
 from .evaluation import EVALUATION_STREAM, Budget
 from .evaluation_conditions import CONDITIONS, checked_conditions

@@ -22,6 +22,7 @@ Train an agent's outer parameters while it lives through a stream of tasks.
 
   sojourn train experiment=quickstart                 a preset
   sojourn train memory=delta_net seed=2               other choices of a group
+  sojourn train memory=./my_core.yaml                 a file of your own
   sojourn train trainer.num_epochs=2                  a key of a group
   sojourn train resume=latest                         go on where a run stopped
 
@@ -60,6 +61,14 @@ Compare finished runs: regret curves with bands over seeds, regret by episode of
   output      folder for the figures, their data and the tables; default runs/comparisons/TIME
   last        part of a run that counts as its end: a fraction of its steps, or a number of episodes
   unfinished  refuse, or include runs that did not reach the end of their budget
+"""
+CHECK_CORE = """sojourn check-core memory=NAME|FILE.yaml [key=value ...]
+
+Check that a memory obeys the laws that training relies on: one line for each, exit code 1 if one
+is broken. Any key of a training run may be given, such as memory.num_heads=4 or agent.width=32.
+
+  sojourn check-core memory=./my_core.yaml            your own: its class may lie beside the file
+  sojourn check-core memory=gated_delta_net           one of ours
 """
 PROBE = """sojourn probe [probe=NAMES] [memory=NAMES] [seed=NUMBERS] [key=value ...]
 
@@ -160,6 +169,11 @@ def help_evaluate(words: Sequence[str]) -> int:
 def help_compare(words: Sequence[str]) -> int:
     """Print the help of `compare`."""
     return _say(COMPARE, words)
+
+
+def help_check_core(words: Sequence[str]) -> int:
+    """Print the help of `check-core`."""
+    return _say(CHECK_CORE, words)
 
 
 def help_probe(words: Sequence[str]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from omegaconf import DictConfig, OmegaConf
 from rich.table import Table
 from rich.text import Text
 
 from sojourn.envs import origin, plugins
 
 from . import catalog
+from .build import build_memory
 from .errors import EXIT_OK, UsageError, hint
 from .progress import plain_console
 
@@ -23,6 +25,8 @@ COLUMNS = {
     "probe": ("title", "tests", "chance", "oracle"),
     "study": ("title", "tests"),
 }
+
+WIDTH = 64  # of the tokens for which the bytes of a memory's state are shown
 
 
 def list_groups(words: Sequence[str]) -> int:
@@ -50,12 +54,25 @@ def plugin_table() -> Table:
 
 
 def group_table(group: str) -> Table:
-    """A row for every option of a group."""
+    """A row for every option of a group; for memories also the bytes of their state."""
     table = Table(title=f"{group}=NAME", title_justify="left", show_lines=group == "memory")
     table.add_column("name", no_wrap=True)
     for column in COLUMNS[group]:
         table.add_column(column, overflow="fold")
+    if group == "memory":
+        table.add_column("bytes per lifetime", justify="right")
     for name in catalog.options(group):
-        found = catalog.header(catalog.text_of(group, name))
-        table.add_row(name, *(Text(found.get(column, "")) for column in COLUMNS[group]))
+        text = catalog.text_of(group, name)
+        found = catalog.header(text)
+        cells = [found.get(column, "") for column in COLUMNS[group]]
+        cells += [state_bytes(text)] if group == "memory" else []
+        table.add_row(name, *map(Text, cells))
     return table
+
+
+def state_bytes(text: str) -> str:
+    """Bytes of the state that a memory's file describes, at the sizes it gives."""
+    config = OmegaConf.create({"memory": OmegaConf.create(text)})
+    assert isinstance(config, DictConfig)
+    memory = build_memory(config, WIDTH)
+    return "grows" if memory.grows else f"{memory.state_bytes():,}"

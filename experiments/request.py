@@ -9,6 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from . import resume
+from .catalog import title
 from .config import compose_config, parse
 from .errors import UsageError
 from .folder import RunFolder
@@ -64,5 +65,5 @@ def _open_folder(request: Request) -> RunFolder:
     if request.settings.folder is not None:
         return RunFolder.create(Path(request.settings.folder))
     chosen = request.config.choices
-    name = f"{chosen.memory}__{chosen.stream}__s{request.config.seed}"
-    return RunFolder.create_named(chosen.experiment or "default", name)
+    name = f"{title(chosen.memory)}__{title(chosen.stream)}__s{request.config.seed}"
+    return RunFolder.create_named(title(chosen.experiment or "default"), name)

@@ -9,8 +9,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from . import checkpoint
-from .config import Override, check_option, group_of, set_values
+from . import catalog, checkpoint
+from .config import Override, group_of, set_values
 from .errors import RunError, UsageError
 from .folder import LATEST, latest_run
 
@@ -64,7 +64,7 @@ def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig,
     chosen = [override for override in overrides if override.is_group]
     config = saved.copy()
     for override in chosen:
-        check_option(override.key, override.value)
+        catalog.check_option(override.key, override.value)
         if saved.choices[override.key] == override.value:
             continue
         if override.key in FIXED or override.key == "experiment":
@@ -121,6 +121,8 @@ def saved_config(content: Mapping[str, Any]) -> DictConfig:
     config = OmegaConf.create(content["config"])
     if not isinstance(config, DictConfig):
         raise RunError("checkpoint: its configuration cannot be read")
+    for name in config.choices.values():
+        catalog.import_beside(name)
     return config
 
 

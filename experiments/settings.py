@@ -34,6 +34,7 @@ class AgentSettings:
     width: int
     depth: int
     mlp_ratio: float
+    recompute_every: int | None
 
 
 @dataclass(frozen=True)

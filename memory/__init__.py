@@ -9,7 +9,7 @@ Shapes, batch first everywhere:
 
 Every memory is a `MemoryCore`. `FastWeightMemory`, `ChannelGatedMemory` and `AttentionMemory` are
 compositions of pieces; `GRU`, `LSTM` and `Memoryless` are baselines; `Stack` puts memories on top
-of each other, `Hybrid` puts two side by side.
+of each other, `Chain` lets each feed the next, `Hybrid` puts two side by side.
 """
 
 from .anchored import AnchoredGradient as AnchoredGradient
@@ -17,6 +17,14 @@ from .attention import AttentionMemory as AttentionMemory
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow
+from .cache_storage import AbsorbLosers as AbsorbLosers
+from .cache_storage import Rehearse as Rehearse
+from .cached_delta import CachedDelta as CachedDelta
+from .cached_delta import Storage as Storage
+from .cell_mixing import CellGates as CellGates
+from .cell_mixing import CellMomentum as CellMomentum
+from .cell_mixing import CellStep as CellStep
+from .chain import Chain as Chain
 from .channel_gates import BoundedRetention as BoundedRetention
 from .channel_gates import ChannelRetention as ChannelRetention
 from .channel_memory import ChannelGatedMemory as ChannelGatedMemory
@@ -61,20 +69,32 @@ from .hybrid import Hybrid as Hybrid
 from .kernel import GaussianKernel as GaussianKernel
 from .kernel import KernelRidge as KernelRidge
 from .kernel import NadarayaWatson as NadarayaWatson
+from .laws import LAWS as LAWS
 from .memoryless import Memoryless as Memoryless
 from .mesa import Mesa as Mesa
 from .mixing import Decay as Decay
-from .mixing import Mixing as Mixing
 from .mixing import MomentumDecay as MomentumDecay
 from .mixing import RunningMean as RunningMean
 from .momentum import ExactMomentum as ExactMomentum
+from .motion import Mixing as Mixing
+from .muon import Orthogonalise as Orthogonalise
+from .muon import PostStep as PostStep
 from .next_value import NextValue as NextValue
+from .normalised_delta import NormalisedDelta as NormalisedDelta
 from .objective import DotProduct as DotProduct
 from .objective import Objective as Objective
 from .objective import SquaredError as SquaredError
+from .orthogonal_mixing import OrthogonalMomentumDecay as OrthogonalMomentumDecay
+from .pair_weights import AgeWeights as AgeWeights
+from .pair_weights import EnergyWeights as EnergyWeights
+from .pair_weights import PairWeights as PairWeights
+from .periodic import PeriodicStep as PeriodicStep
+from .polynomial import Polynomial as Polynomial
 from .readout import Readout as Readout
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
+from .ridge import RidgeGates as RidgeGates
+from .ridge import RidgeStep as RidgeStep
 from .robust import HuberError as HuberError
 from .robust import PowerError as PowerError
 from .rule import Gates as Gates
@@ -97,6 +117,8 @@ from .storage import SymmetricErase as SymmetricErase
 from .systems import Cholesky as Cholesky
 from .systems import ConjugateGradient as ConjugateGradient
 from .systems import SystemSolver as SystemSolver
+from .value_channels import ValueChannelRule as ValueChannelRule
+from .value_channels import ValueChannelSolver as ValueChannelSolver
 from .views import Tokens as Tokens
 from .views import TokenViews as TokenViews
 from .views import Views as Views

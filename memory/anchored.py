@@ -3,9 +3,8 @@
     g_t = grad loss(f_A(k_t), v_t),   W_t = mixing of g_1 .. g_t,   o_t = f_{W_t}(q_t)
     A <- W_t when the cell has had `chunk_size` valid tokens, A <- W_0 at a reset
 
-All tokens of a cell are back-propagated at once. A layer's gradients have rank one, so that W_t x
-is a known combination of W x, W_0 x, S x and the errors: no weights per token are ever formed. A
-state may be taken in the middle of a cell: it holds A, W, S and how far the cell has come.
+All tokens of a cell are back-propagated at once; how the weights then move is the mixing's. A state
+may be taken in the middle of a cell: it holds A, W, S and how far the cell has come.
 
 Sources: the dual form of Sun et al. 2024 (TTT, arXiv 2407.04620), here with decay and momentum as
 in Behrouz et al. 2025 (Titans, arXiv 2501.00663), resets, masks and rows at their own phases.
@@ -19,36 +18,34 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from .fast_net import Factors, FastNet, LinearNet
 from .grid import Grid
 from .heads import Heads
 from .limits import limit_gain, shorten
-from .mixing import Decay, Mixing, Mixture
+from .mixing import Decay
+from .motion import LayerBlock, Mixing, split_blocks
 from .objective import Objective
+from .pair_window import BlockPairs, PairWindow
 from .solver import Solver
 from .views import Tokens
 
-WEIGHT_LEAVES = ("weights_", "anchor_", "step_")
-
 
 class Block(NamedTuple):
-    """The tokens of one block of the grid `[B, H, L, ...]` and its flags."""
+    """L tokens of one block of the grid, the P pairs that they see and its flags."""
 
-    tokens: Tokens
-    mixture: Mixture
+    query: Tensor
+    """`[B, H, L, K]`"""
+    key: Tensor
+    """`[B, H, P, K]`"""
+    value: Tensor
+    """`[B, H, P, V]`"""
+    coefficients: Any
     full: Tensor
     """`[B]`: whether a cell ends with the block."""
     restarted: Tensor | None
-    """`[B, L]`: tokens at or after a reset, or None."""
-
-
-class Moved(NamedTuple):
-    """Weights `[B, H, out, in]` of a layer: without the block's gradients, with them, and S."""
-
-    base: Tensor
-    live: Tensor
-    step: Tensor | None
+    """`[B, P]`: pairs of tokens at or after a reset, or None."""
 
 
 class AnchoredGradient(Solver):
@@ -61,6 +58,8 @@ class AnchoredGradient(Solver):
     `largest_error` are shortened to it; gradients are shortened until a unit step moves the token's
     own prediction by at most `largest_gain` times its error.
     A linear net with unit keys has gain 1.
+
+    With a `window` c > 1 every token improves the last c pairs (`memory/pair_window.py`).
     """
 
     anchored = True
@@ -75,6 +74,7 @@ class AnchoredGradient(Solver):
         chunk_size: int = 16,
         largest_error: float = 2.0,
         largest_gain: float = 1.0,
+        window: int = 1,
     ) -> None:
         super().__init__(heads, objective)
         if not largest_error > 0:
@@ -83,23 +83,25 @@ class AnchoredGradient(Solver):
             raise ValueError(f"largest_gain must be above 0, got {largest_gain}; use 1.0")
         self.net = net(heads)
         self.mixing = mixing(heads, chunk_size)
+        self.window = PairWindow(heads, window)
         self.gates = self.mixing.gates
         self.chunk_size = chunk_size
         self.largest_gain = largest_gain
         self.longest_error = largest_error * heads.value_width**0.5
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
-        """Leaves of every layer, `[B, H, out, in]`: `weights_*`, `anchor_*`, `step_*`; `phase`."""
-        leaves = {}
+        """Leaves of every layer, `[B, H, out, in]`: `weights_*` and others of the mixing; `phase`.
+
+        Also the own leaves of the mixing and of the window.
+        """
+        leaves: dict[str, Tensor] = {}
         for layer in self.net.layers:
             weights = self.net.initial(layer).expand(batch, -1, -1, -1)
-            leaves[f"weights_{layer}"] = weights
-            if self.mixing.moves_weights:
-                leaves[f"anchor_{layer}"] = weights
-            if self.mixing.accumulates:
-                leaves[f"step_{layer}"] = torch.zeros_like(weights)
+            leaves |= _named(self.mixing.init_layer(weights), layer)
         leaves["phase"] = weights.new_zeros(batch, dtype=torch.int64)
-        return leaves | self.mixing.init_state(batch, weights)
+        return (
+            leaves | self.mixing.init_state(batch, weights) | self.window.init_state(batch, weights)
+        )
 
     def forward(
         self,
@@ -112,49 +114,69 @@ class AnchoredGradient(Solver):
         steps = tokens.query.shape[1]
         grid = Grid(state["phase"], steps, self.chunk_size, reset, mask)
         gates = type(gates)(*(_fold_gate(gate, grid=grid, mask=mask) for gate in gates))
-        mixture, next_state = self.mixing(gates, grid, state)
+        coefficients, next_state = self.mixing(gates, grid, state)
+        pairs, next_window = self.window(tokens, grid, state, reset, mask)
 
-        leaves = dict(state)
+        leaves = {layer: _kinds(state, layer) for layer in self.net.layers}
         reads = []
-        for block in self._blocks(tokens, grid, mixture):
+        for block in self._blocks(tokens.query, pairs, grid, coefficients):
             read, leaves = self._run(block, leaves)
             reads.append(read)
-        next_state |= {name: leaves[name] for name in leaves if name.startswith(WEIGHT_LEAVES)}
-        next_state["phase"] = grid.next_phase
+        for layer, kinds in leaves.items():
+            next_state |= _named(kinds, layer)
+        next_state |= next_window | {"phase": grid.next_phase}
         return grid.unfold(torch.stack(reads, dim=1).transpose(2, 3)), next_state
 
-    def _blocks(self, tokens: Tokens, grid: Grid, mixture: Mixture) -> Iterator[Block]:
+    def _blocks(
+        self, query: Tensor, pairs: BlockPairs, grid: Grid, coefficients: Any
+    ) -> Iterator[Block]:
         """The blocks of the grid, in order."""
         # A net is not linear: it must meet queries on the scale of the keys it was trained on.
-        tokens = tokens._replace(query=tokens.query * self.heads.key_width**0.5)
-        views = [[part.transpose(1, 2) for part in grid.fold(view).unbind(1)] for view in tokens]
-        for n, part in enumerate(mixture.blocks()):
-            restarted = None if grid.restarted is None else grid.restarted[:, n]
-            yield Block(Tokens(*(view[n] for view in views)), part, grid.full[:, n], restarted)
+        query = grid.fold(query * self.heads.key_width**0.5)
+        views = (view.transpose(2, 3).unbind(1) for view in (query, pairs.key, pairs.value))
+        queries, keys, values = views
+        restarted = grid.restarted
+        if pairs.shares is not None:
+            coefficients = _share_out(coefficients, pairs.shares)
+            if restarted is not None:
+                # Older pairs are seen from before a reset only.
+                restarted = functional.pad(restarted, (pairs.key.shape[2] - grid.num_slots, 0))
+        for n, part in enumerate(split_blocks(coefficients)):
+            after_reset = None if restarted is None else restarted[:, n]
+            yield Block(queries[n], keys[n], values[n], part, grid.full[:, n], after_reset)
 
-    def _run(self, block: Block, leaves: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Reads `[B, H, L, V]` of a block and the leaves after it."""
-        factors = self._factors(block, leaves)
-        moved = {n: self._move(n, block.mixture, factors[n], leaves) for n in self.net.layers}
-        if block.tokens.query.shape[2] == 1:
-            apply = partial(_apply_live, moved)
-        else:
-            apply = partial(self._layer, block.mixture, factors, leaves)
-        read = self.net.read(block.tokens.query, apply)
-        after: dict[str, Tensor] = {}
-        for layer in self.net.layers:
-            after |= self._close(layer, block, moved[layer], leaves)
-        return read, after
+    def _run(
+        self, block: Block, leaves: Mapping[str, Mapping[str, Tensor]]
+    ) -> tuple[Tensor, dict[str, dict[str, Tensor]]]:
+        """Reads `[B, H, L, V]` of a block and the leaves after it, by layer and kind."""
+        anchors = {layer: kinds[self.mixing.anchor] for layer, kinds in leaves.items()}
+        factors = self._factors(block, anchors)
+        full = block.full.view(-1, 1, 1, 1)
+        restarted = block.restarted
+        if restarted is not None:
+            restarted = restarted[:, -1, None, None, None]
+        moved = {}
+        for number, layer in enumerate(self.net.layers):
+            one = LayerBlock(
+                coefficients=block.coefficients,
+                factors=factors[layer],
+                initial=self.net.initial(layer),
+                full=full,
+                restarted=restarted,
+                layer=number,
+                num_layers=len(self.net.layers),
+            )
+            moved[layer] = self.mixing.move(one, leaves[layer])
+        read = self.net.read(block.query, lambda layer, x: moved[layer].apply(x))
+        return read, {layer: after.leaves for layer, after in moved.items()}
 
-    def _factors(self, block: Block, leaves: Mapping[str, Tensor]) -> dict[str, Factors]:
-        """Every token's gradient, at the anchor or, after a reset, at the initial weights."""
-        anchor = "anchor_" if self.mixing.moves_weights else "weights_"
-        weights = {layer: leaves[anchor + layer] for layer in self.net.layers}
-        factors = self._factors_at(weights, block.tokens)
+    def _factors(self, block: Block, anchors: Mapping[str, Tensor]) -> dict[str, Factors]:
+        """Every pair's gradient, at the anchor or, after a reset, at the initial weights."""
+        factors = self._factors_at(anchors, block)
         if block.restarted is None:
             return factors
         initial = {layer: self.net.initial(layer) for layer in self.net.layers}
-        fresh = self._factors_at(initial, block.tokens)
+        fresh = self._factors_at(initial, block)
         restarted = block.restarted[:, None, :, None]
         return {
             layer: Factors(
@@ -166,74 +188,36 @@ class AnchoredGradient(Solver):
             for layer in self.net.layers
         }
 
-    def _factors_at(self, weights: Mapping[str, Tensor], tokens: Tokens) -> dict[str, Factors]:
-        """Every token's gradient at `weights`, its gain limited."""
-        gradient = partial(self._loss_gradient, tokens.value)
-        return limit_gain(self.net.factors(weights, tokens.key, gradient), self.largest_gain)
+    def _factors_at(self, weights: Mapping[str, Tensor], block: Block) -> dict[str, Factors]:
+        """Every pair's gradient at `weights`, its gain limited."""
+        gradient = partial(self._loss_gradient, block.value)
+        return limit_gain(self.net.factors(weights, block.key, gradient), self.largest_gain)
 
     def _loss_gradient(self, value: Tensor, prediction: Tensor) -> Tensor:
         return shorten(self.objective.gradient(prediction, value), self.longest_error)
 
-    def _layer(
-        self,
-        mixture: Mixture,
-        factors: Mapping[str, Factors],
-        leaves: Mapping[str, Tensor],
-        layer: str,
-        x: Tensor,
-    ) -> Tensor:
-        """`W_t x_t` for the inputs `[B, H, L, in]` of a layer, each at its own token's weights."""
-        errors, inputs = factors[layer]
-        y = mixture.carried.unsqueeze(-1) * (x @ leaves[f"weights_{layer}"].mT)
-        if mixture.initial is not None:
-            y = y + mixture.initial.unsqueeze(-1) * (x @ self.net.initial(layer).mT)
-        if mixture.accumulated is not None:
-            y = y + mixture.accumulated.unsqueeze(-1) * (x @ leaves[f"step_{layer}"].mT)
-        return y + (mixture.gradients * (x @ inputs.mT)) @ errors
 
-    def _move(
-        self, layer: str, mixture: Mixture, factors: Factors, leaves: Mapping[str, Tensor]
-    ) -> Moved:
-        """One layer's weights after the last token of a block."""
-        errors, inputs = factors
-        base = mixture.carried[..., -1:, None] * leaves[f"weights_{layer}"]
-        if mixture.initial is not None:
-            base = base + mixture.initial[..., -1:, None] * self.net.initial(layer)
-        live = base + (mixture.gradients[..., -1, :, None] * errors).mT @ inputs
-        if mixture.accumulated is None:
-            return Moved(base, live, None)
-        assert mixture.step_gradients is not None and mixture.step_carried is not None
-        step = leaves[f"step_{layer}"]
-        live = live + mixture.accumulated[..., -1:, None] * step
-        step = mixture.step_carried.unsqueeze(-1) * step
-        step = step + (mixture.step_gradients.unsqueeze(-1) * errors).mT @ inputs
-        return Moved(base, live, step)
-
-    def _close(
-        self, layer: str, block: Block, moved: Moved, leaves: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """The leaves of one layer after a block."""
-        full = block.full.view(-1, 1, 1, 1)
-        base, live, step = moved
-        after = {} if step is None else {f"step_{layer}": step}
-        if not self.mixing.moves_weights:
-            cleared = {name: torch.where(full, 0.0, leaf) for name, leaf in after.items()}
-            return cleared | {f"weights_{layer}": torch.where(full, live, base)}
-        anchor = leaves[f"anchor_{layer}"]
-        if block.restarted is not None:
-            restarted = block.restarted[:, -1, None, None, None]
-            anchor = torch.where(restarted, self.net.initial(layer), anchor)
-        after[f"anchor_{layer}"] = torch.where(full, live, anchor)
-        return after | {f"weights_{layer}": live}
+def _kinds(state: Mapping[str, Tensor], layer: str) -> dict[str, Tensor]:
+    """The leaves of one layer by kind."""
+    named = (name.rpartition("_") for name in state)
+    return {kind: state[f"{kind}_{layer}"] for kind, _, name in named if name == layer}
 
 
-def _apply_live(moved: Mapping[str, Moved], layer: str, x: Tensor) -> Tensor:
-    """`W x` for blocks of one token, whose weights are there already."""
-    return x @ moved[layer].live.mT
+def _named(kinds: Mapping[str, Tensor], layer: str) -> dict[str, Tensor]:
+    """The leaves of one layer by their names in the state."""
+    return {f"{kind}_{layer}": leaf for kind, leaf in kinds.items()}
+
+
+def _share_out(coefficients: Any, shares: Tensor) -> Any:
+    """Coefficients of the pairs, `[..., P]`, from those of the tokens that improve them."""
+    of_tokens = (name for name in ("gradients", "step_gradients") if name in coefficients._fields)
+    parts = {name: getattr(coefficients, name) for name in of_tokens}
+    changes = {name: part @ shares for name, part in parts.items() if part is not None}
+    return coefficients._replace(**changes)
 
 
 def _fold_gate(gate: Tensor, grid: Grid, mask: Tensor | None) -> Tensor:
-    """`[B, T, H]` to `[B, H, N, L]`, zero where the token is masked: no step, no decay."""
+    """`[B, T, H, ...]` to `[B, H, N, L, ...]`, zero for masked tokens: no step, no decay."""
     if mask is not None:
-        gate = torch.where(mask.unsqueeze(-1), gate, 0.0)
+        gate = torch.where(mask.view(*mask.shape, *(1,) * (gate.ndim - 2)), gate, 0.0)
     return grid.fold(gate).movedim(3, 1)

@@ -13,7 +13,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from .cache import Cache, GrowingCache
+from .cache import Cache, Entries, GrowingCache
 from .checks import check_choice
 from .core import MemoryCore
 from .estimator import Estimator, Softmax
@@ -22,6 +22,7 @@ from .precision import full_precision, state_dtype
 from .readout import Readout
 from .rotary import rotate
 from .segments import count_valid
+from .several_reads import join_queries, split_queries
 from .state import expand_rows
 from .views import TokenViews, Views
 
@@ -30,9 +31,10 @@ class AttentionMemory(MemoryCore):
     """Attention whose state is a `cache`: `GrowingCache` or `SlidingWindow`.
 
     `estimator` reads from what is visible: `Softmax`, `TopK`, `NadarayaWatson` or `KernelRidge`.
-    `positions`: `rotary` (counted in valid tokens since the reset) or `none`. A token that sees
-    nothing reads zero. Time and memory of one call are quadratic in its number of tokens. `commit`
-    is ignored.
+    A token reads its cache with `queries_per_head` queries per head, zero if it sees nothing.
+    `positions`: `rotary` (counted in valid tokens since the reset) or `none`; the views must have
+    none of their own then. Time and memory of one call are quadratic in its number of tokens.
+    `commit` is ignored.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class AttentionMemory(MemoryCore):
         num_heads: int = 2,
         key_width: int = 16,
         value_width: int = 16,
+        queries_per_head: int = 1,
         views: Callable[[Heads], TokenViews] = Views,
         cache: Callable[[Heads], Cache] = GrowingCache,
         estimator: Callable[[Heads], Estimator] = Softmax,
@@ -48,15 +51,21 @@ class AttentionMemory(MemoryCore):
         positions: str = "rotary",
     ) -> None:
         super().__init__(width)
-        heads = Heads(width, num_heads, key_width, value_width)
+        heads = Heads(width, num_heads, key_width, value_width, queries_per_head=queries_per_head)
         check_choice("positions", positions, ("rotary", "none"))
         self.positions = positions
+        self.queries_per_head = queries_per_head
         self.views = views(heads)
         seen = self.views.token_heads
         if positions == "rotary" and seen.key_width % 2:
             raise ValueError(
                 f"key_width must be even for rotary positions, got {seen.key_width}; "
                 f"use {seen.key_width + 1}"
+            )
+        if positions == "rotary" and "position" in self.views.init_state(1):
+            raise ValueError(
+                "keys of views with rotary positions would be rotated twice, got positions rotary "
+                "in both; use positions=none for the memory or its views"
             )
         self.cache = cache(seen)
         self.grows = self.cache.grows
@@ -101,7 +110,14 @@ class AttentionMemory(MemoryCore):
                     query=rotate(tokens.query, before), key=rotate(tokens.key, before)
                 )
             entries, cache_state = self.cache(tokens, leaves, after, reset, mask)
-            reads = self.estimator(tokens.query, entries)
+            reads = self._read(tokens.query, entries)
         y: Tensor = self.readout(reads, for_readout)
         next_leaves |= cache_state | {"position": after}
         return y, TensorDict(next_leaves, batch_size=state.batch_size)
+
+    def _read(self, query: Tensor, entries: Entries) -> Tensor:
+        """Reads `[B, T, n H, V]`: the n queries of a token see what the token sees."""
+        queries = self.queries_per_head
+        entries = entries._replace(visible=entries.visible.repeat_interleave(queries, dim=1))
+        reads: Tensor = self.estimator(split_queries(query, queries), entries)
+        return join_queries(reads, queries)

@@ -61,7 +61,8 @@ class GrowingCache(Cache):
     """Every valid token since the reset: `keys`, `values` `[B, n, H, d]` and `valid` `[B, n]`.
 
     n grows with every token and is shared by the rows; calls with flags drop the slots that are
-    valid in no row. States can be concatenated when their n agree.
+    valid in no row. States can be concatenated when their n agree. With flags n depends on data,
+    which `torch.func.vmap` does not allow: map over rows with `SlidingWindow`.
     """
 
     grows = True

@@ -18,7 +18,9 @@ from torch import Tensor
 
 from .channel_decay import ChannelDecay, Placement, before_write
 from .channel_rule import Edits
+from .chunks import ChunkWrites
 from .objective import Prediction
+from .triangular import unit_lower_inverse
 
 
 class ReadMap(NamedTuple):
@@ -39,10 +41,10 @@ class WeightMap(NamedTuple):
     """`[B, M, N, K, K]`"""
 
 
-class SolvedChunks:
-    """Chunks of `edits` `[B, M, N, C, ...]` after their solve; `initial` `[M, 1, V, K]` weights.
+class EditChunks:
+    """Chunks of `edits` `[B, M, N, C, ...]` and their systems; `initial` `[M, 1, V, K]` weights.
 
-    `reads_live` says that `live_reads` will be asked for, which is cheaper known beforehand.
+    `reads_live` says that `live_writes` will be asked for, which is cheaper known beforehand.
     """
 
     def __init__(
@@ -57,45 +59,72 @@ class SolvedChunks:
         self.decay = decay
         self.initial = initial
         self.after = decay.after_write()
-        # Errors E = values - erased W_in^T.
-        self.values = edits.value
-        self.erased: Tensor | None = None
         self.near = decay.near_keys(edits.write)
         self.live_scores: Tensor | None = None
+        # Errors E = inverse (values - erased W_in^T).
+        self.values = edits.value
+        self.erased: Tensor | None = None
+        self.inverse: Tensor | None = None
         if edits.erase is None:
             return
-        erase = edits.erase.unsqueeze(-2)
+        erase, met = edits.erase.unsqueeze(-2), self.after
         if predicts_with == "previous":
             met, met_near = decay.before_decay(), before_write(self.near, decay.block_size)
-            self._solve(edits.erase, self._scores(met, erase, met_near)[..., 0, :], met)
+            system = self._scores(met, erase, met_near)[..., 0, :]
         elif reads_live:
             # Both products share their decays.
             rows = torch.cat([erase, edits.query.unsqueeze(-2)], dim=-2)
             system, self.live_scores = self._scores(self.after, rows, self.near).unbind(-2)
-            self._solve(edits.erase, system, self.after)
         else:
             system = self._scores(self.after, erase, self.near)[..., 0, :]
-            self._solve(edits.erase, system, self.after)
+        if met.initial is not None:
+            self.values = self.values - (edits.erase * met.initial) @ self.initial.mT
+        self.erased = edits.erase * met.carried
+        self.inverse = unit_lower_inverse(system)
 
     def _scores(self, place: Placement, rows: Tensor, near: Tensor) -> Tensor:
         return self.decay.scores(place, rows, self.edits.write, near)
 
-    def _solve(self, erase: Tensor, system: Tensor, met: Placement) -> None:
-        values = self.edits.value
-        if met.initial is not None:
-            values = values - (erase * met.initial) @ self.initial.mT
-        targets = torch.cat([values, erase * met.carried], dim=-1)
-        # Only the strictly lower part of the system is read: the diagonal counts as ones.
-        solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
-        self.values, self.erased = torch.split(solved, [values.shape[-1], erase.shape[-1]], dim=-1)
-
-    def live_reads(self) -> ReadMap:
-        """Every query reads right after its own edit."""
-        scores = self.live_scores
+    def live_writes(self) -> ChunkWrites:
+        """What the chunks write, and what every query reads right after its own edit."""
+        scores, query = self.live_scores, self.edits.query
         if scores is None:
-            query = self.edits.query.unsqueeze(-2)
-            scores = self._scores(self.after, query, self.near)[..., 0, :]
-        return self._reads(scores, self.after)
+            scores = self._scores(self.after, query.unsqueeze(-2), self.near)[..., 0, :]
+        end = self.decay.at_end()
+        reads = start = None
+        if self.after.initial is not None and end.initial is not None:
+            reads = (query * self.after.initial) @ self.initial.mT
+            start = self.initial * end.initial
+        return ChunkWrites(
+            values=self.values,
+            keys=self.decay.decayed_keys(end, self.edits.write),
+            scores=scores,
+            probes=query * self.after.carried,
+            kept=end.carried,
+            erased=self.erased,
+            inverse=self.inverse,
+            reads=reads,
+            start=start,
+        )
+
+    def solve(self) -> SolvedChunks:
+        """The chunks with E = values - erased W_in^T: errors as a function of the weights met."""
+        return SolvedChunks(self)
+
+
+class SolvedChunks:
+    """What the memory holds and shows at any time of the chunks, as functions of the weights met.
+
+    Errors E = values - erased W_in^T.
+    """
+
+    def __init__(self, chunks: EditChunks) -> None:
+        self.edits, self.decay, self.near = chunks.edits, chunks.decay, chunks.near
+        self.initial = chunks.initial
+        self.values, self.erased = chunks.values, chunks.erased
+        if chunks.inverse is not None and chunks.erased is not None:
+            self.values = chunks.inverse @ chunks.values
+            self.erased = chunks.inverse @ chunks.erased
 
     def reads_at(self, index: Tensor) -> ReadMap:
         """Query n reads what the memory holds after edit `index[..., n]`."""
@@ -116,7 +145,8 @@ class SolvedChunks:
         """The weights at the time of the one row of `place`."""
         keys = self.decay.decayed_keys(place, self.edits.write)
         writes = self.values.mT @ keys
-        transition = torch.diag_embed(place.carried.squeeze(-2))
+        carried = place.carried.squeeze(-2)
+        transition = torch.diag_embed(carried.expand(*carried.shape[:-1], keys.shape[-1]))
         if self.erased is not None:
             transition = transition - self.erased.mT @ keys
         if place.initial is not None:

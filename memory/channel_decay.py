@@ -6,7 +6,8 @@ The decay stands inside the contraction. Writes in the row's own block (near) ar
 token. Those of the block before it, then of the pair of blocks before its pair, and so on (far),
 are decayed over an anchor r at the end of these: exp(A_i - r) exp(r - A_j). No exponent is
 positive, so that products can underflow but not overflow, and no anchor lies in a row's future.
-Sums are in float64.
+Sums are in float64. Where all channels of a memory share one retention (K = 1 in its sums) the
+decay stands outside the contraction, and all writes are decayed at once.
 
 Source: the secondary chunking of GLA (Yang et al. 2023), anchored and cut at resets.
 """
@@ -38,13 +39,14 @@ class Placement(NamedTuple):
 class ChannelDecay:
     """Decays inside chunks: `log_retention` `[..., C, K]` <= 0, `reset` `[..., C]` bool or None.
 
-    C is `block_size` times a power of two.
+    `[..., C, 1]` is one retention for all channels. C is `block_size` times a power of two.
     """
 
     def __init__(self, log_retention: Tensor, reset: Tensor | None, block_size: int) -> None:
         self.dtype = log_retention.dtype
         self.block_size = block_size
         self.log_retention = log_retention
+        self.is_shared = log_retention.shape[-1] == 1
         own = log_retention.double().clamp(min=LOWEST_LOG)
         self.after = own.cumsum(-2)
         self.before = self.after - own
@@ -97,7 +99,12 @@ class ChannelDecay:
         return keys * gap.to(self.dtype).exp()
 
     def near_keys(self, keys: Tensor) -> Tensor:
-        """`[..., C, b, K]`: the keys of each token's own block as they stand after its write."""
+        """`[..., C, b, K]`: the keys of each token's own block as they stand after its write.
+
+        Not decayed, and of the token alone (b = 1), where one retention serves all channels.
+        """
+        if self.is_shared:
+            return keys.unsqueeze(-2)
         keys, log_retention = (
             torch.unflatten(one, -2, (-1, self.block_size)) for one in (keys, self.log_retention)
         )
@@ -118,6 +125,8 @@ class ChannelDecay:
         `place` has row i at token i, and `near` `[..., C, b, K]` are the keys of row i's block as
         its placement meets them; m products share the decays.
         """
+        if self.is_shared:
+            return self._shared(place, rows, keys)
         # Diagonal squares `[..., C / size, size, m, size]` that double until one is left.
         squares = torch.unflatten(rows @ near.mT, -3, (-1, self.block_size))
         while squares.shape[-4] > 1:
@@ -140,6 +149,8 @@ class ChannelDecay:
         self, index: Tensor, place: Placement, rows: Tensor, keys: Tensor, near: Tensor
     ) -> Tensor:
         """As `scores`, with row i placed at any token `index[..., i]`: `place` is `at(index)`."""
+        if self.is_shared:
+            return self._shared(place, rows, keys)
         size = self.block_size
         num_blocks = keys.shape[-2] // size
         blocks = torch.arange(num_blocks, device=index.device)
@@ -155,6 +166,13 @@ class ChannelDecay:
         later = (index.unsqueeze(-1) // size > self.times // size) & place.visible
         far = far * later.unsqueeze(-2).to(self.dtype)
         return near.flatten(-2) * place.visible.unsqueeze(-2).to(self.dtype) + far
+
+    def _shared(self, place: Placement, rows: Tensor, keys: Tensor) -> Tensor:
+        """`scores` and `scores_at` for one retention."""
+        gap = (place.exponent - self.after.mT).masked_fill(~place.visible, -torch.inf)
+        products = rows.flatten(-3, -2) @ keys.mT
+        decay = gap.to(self.dtype).exp().unsqueeze(-2)
+        return torch.unflatten(products, -2, (-1, rows.shape[-2])) * decay
 
     def _far(self, exponent: Tensor, after: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
         """Products `[..., n, m, c]` of rows `[..., n, m, K]` with keys `[..., c, K]` before them.

@@ -18,17 +18,18 @@ from torch import Tensor
 from .channel_rule import ChannelDelta, ChannelRule
 from .channel_solver import ChannelSolver, ExactChannel
 from .core import MemoryCore
-from .heads import Heads, project_pieces
+from .heads import Heads, Piece, project_pieces
 from .precision import full_precision, state_dtype
 from .readout import Readout
-from .views import Views
+from .views import TokenViews, Views
 
 
 class ChannelGatedMemory(MemoryCore):
     """`num_heads` times `rule.num_experts` matrices of `value_width` x `key_width` fast weights.
 
-    The pieces are factories that take `Heads`, the solver the rule. `commit` moves the snapshot of
-    `SnapshotChannel` and is ignored by `ExactChannel`.
+    The pieces are factories that take `Heads`, the solver the rule. A token makes one write and one
+    query per head. `commit` moves the snapshot of `SnapshotChannel` and is ignored by
+    `ExactChannel`.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class ChannelGatedMemory(MemoryCore):
         num_heads: int = 2,
         key_width: int = 16,
         value_width: int = 16,
-        views: Callable[[Heads], Views] = Views,
+        views: Callable[[Heads], TokenViews] = Views,
         rule: Callable[[Heads], ChannelRule] = ChannelDelta,
         solver: Callable[[ChannelRule], ChannelSolver] = ExactChannel,
         readout: Callable[[Heads], Readout] = Readout,
@@ -49,7 +50,7 @@ class ChannelGatedMemory(MemoryCore):
         self.solver = solver(self.rule)
         self.reads_commits = self.solver.reads_commits
         self.readout = readout(heads)
-        pieces = [self.views, self.rule, self.readout]
+        pieces: list[Piece] = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]
         self.projection = project_pieces(width, pieces)
 

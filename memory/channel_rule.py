@@ -39,7 +39,7 @@ class Edits(NamedTuple):
     value: Tensor
     """`[B, E, M, V]`"""
     log_retention: Tensor
-    """`[B, E, M, K]`, <= 0."""
+    """`[B, E, M, K]`, or `[B, E, M, 1]` for one in all channels; <= 0."""
 
 
 class ChannelRule(Piece, ABC):
@@ -169,5 +169,5 @@ class FeedbackDelta(ChannelRule):
         predicted = torch.sigmoid(self.feedback).unsqueeze(-1) * key
         # Queries come scaled by key_width^(-1/2).
         scale = self.correction.unsqueeze(-1) * self.heads.key_width**-0.5
-        retention = gates["retention"].unsqueeze(-1).expand_as(key)
+        retention = gates["retention"].unsqueeze(-1)
         return Edits(query - scale * predicted, rate * predicted, key, rate * value, retention)

@@ -2,8 +2,9 @@
 
     W_t = W_{t-1} Diag(a_t) + (value_t - W erase_t) write_t^T,   o_t = W_t query_t
 
-Each chunk is an affine map of the weights it meets; the maps of all chunks are computed together
-and only W -> writes + W transition runs in sequence.
+The errors of a chunk's edits solve one unit lower triangular system, whose inverse does not depend
+on the weights: those of all chunks are computed together, and only three products per chunk run in
+sequence.
 
 Source: secondary chunking, Yang et al. 2023 (GLA); Kimi Team 2025 (KDA).
 """
@@ -18,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .channel_chunks import SolvedChunks
+from .channel_chunks import EditChunks
 from .channel_decay import ChannelDecay
 from .channel_rule import ChannelRule, Edits
 from .checks import check_at_least
-from .chunks import ChunkMaps, fold, run_chunks
+from .chunks import fold, run_writes
 from .objective import Prediction
 
 
@@ -36,7 +37,7 @@ class ChannelSolver(nn.Module, ABC):
 
     reads_commits: bool = False
 
-    def __init__(self, rule: ChannelRule, chunk_size: int = 32, block_size: int = 4) -> None:
+    def __init__(self, rule: ChannelRule, chunk_size: int = 16, block_size: int = 4) -> None:
         super().__init__()
         check_at_least("chunk_size", chunk_size, 1)
         check_at_least("block_size", block_size, 1)
@@ -78,8 +79,8 @@ class ChannelSolver(nn.Module, ABC):
             new = apply_edit(edits, index, new, self.predicts_with)
         return new if mask is None else torch.where(mask.view(-1, 1, 1, 1), new, weights)
 
-    def solve_chunks(self, edits: Edits, reset: Tensor | None, mask: Tensor | None) -> SolvedChunks:
-        """The solved chunks of a call; edits without a valid token change nothing."""
+    def cut_chunks(self, edits: Edits, reset: Tensor | None, mask: Tensor | None) -> EditChunks:
+        """The chunks of a call; edits without a valid token change nothing."""
         if mask is not None:
             mask = mask.repeat_interleave(self.edits_per_token, dim=1)
             valid = mask.unsqueeze(-1).unsqueeze(-1)
@@ -98,7 +99,7 @@ class ChannelSolver(nn.Module, ABC):
             reset = self.fold_flags(reset, 0)
         decay = ChannelDecay(edits.log_retention, reset, self.block_size)
         initial = self.initial_weights.unsqueeze(1)
-        return SolvedChunks(edits, decay, initial, self.predicts_with, not self.reads_commits)
+        return EditChunks(edits, decay, initial, self.predicts_with, not self.reads_commits)
 
     def fold(self, x: Tensor) -> Tensor:
         """`[B, E, M, ...]` to chunks `[B, M, N, C, ...]`."""
@@ -141,12 +142,8 @@ class ExactChannel(ChannelSolver):
             weights = self.write_token(edits, weights, mask)
             return read(weights, edits.query[:, -1:]), {"weights": weights}
 
-        chunks = self.solve_chunks(edits, reset, mask)
-        reads, end = chunks.live_reads(), chunks.weights_at(chunks.decay.at_end())
-        maps = ChunkMaps(end.writes, end.transition, reads.reads, reads.probes)
-        count = self.edits_per_token
-        outputs, weights = run_chunks(maps, weights, steps * count)
-        return outputs[:, count - 1 :: count], {"weights": weights}
+        reads, _, weights = run_writes(self.cut_chunks(edits, reset, mask).live_writes(), weights)
+        return self.unfold(reads, steps), {"weights": weights}
 
 
 def read(weights: Tensor, query: Tensor) -> Tensor:

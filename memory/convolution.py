@@ -7,12 +7,15 @@ Source: Poli et al. 2023 (Hyena), Yang et al. 2024 (Gated DeltaNet); width 4 in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
 from .precision import state_dtype
 from .segments import count_valid
+from .transforms import under_torch_func
 from .window import extend_window, slide_window, take
 
 INITIAL_MIXING = 0.1  # largest initial weight of an earlier token
@@ -50,21 +53,68 @@ class ShortConvolution(nn.Module):
             y = (extended * self.kernel).sum(1, keepdim=True)
             return y, slide_window(extended, size, None, None)
 
-        before = occupied = valid_before = None
+        visible = occupied = None
         if reset is not None:
             # Empty slots of the window are zeros, so the carried window may be counted as full.
             carried = torch.full((x.shape[0],), size, device=x.device)
             before, occupied = count_valid(carried, steps, reset, mask)
-        if mask is not None:
+            ages = torch.arange(size, -1, -1, device=x.device)
+            visible = (ages <= before.unsqueeze(-1)).to(extended.dtype)
+        if mask is None:
+            y = _add_taps(extended, self.kernel, visible)
+        else:
+            y = x * self.kernel[size]
             valid_before = mask.long().cumsum(1) - mask.long()
-
-        y = x * self.kernel[size]
-        for slot in range(size):
-            if valid_before is None:
-                earlier = extended[:, slot : slot + steps]
-            else:
+            for slot in range(size):
                 earlier = take(extended, valid_before + slot)
-            if before is not None:
-                earlier = earlier * (size - slot <= before).unsqueeze(-1)
-            y = torch.addcmul(y, earlier, self.kernel[slot])
+                if visible is not None:
+                    earlier = earlier * visible[..., slot : slot + 1]
+                y = torch.addcmul(y, earlier, self.kernel[slot])
         return y, slide_window(extended, size, occupied, mask)
+
+
+class _Taps(torch.autograd.Function):
+    """Differentiable again. Autograd's own backward pass of a slice fills and copies all of it."""
+
+    @staticmethod
+    def forward(ctx: Any, extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
+        ctx.save_for_backward(extended, kernel, visible)
+        return _taps(extended, kernel, visible)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        extended, kernel, visible = ctx.saved_tensors
+        gradient = gradients[0]
+        steps = gradient.shape[1]
+        for_extended, for_kernel = torch.zeros_like(extended), []
+        for slot, tap in enumerate(kernel):
+            seen = gradient
+            if visible is not None and slot < len(kernel) - 1:
+                seen = gradient * visible[..., slot : slot + 1]
+            for_extended[:, slot : slot + steps].addcmul_(seen, tap)
+            for_kernel.append((extended[:, slot : slot + steps] * seen).sum((0, 1)))
+        return for_extended, torch.stack(for_kernel), None
+
+
+def _taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
+    steps = extended.shape[1] - kernel.shape[0] + 1
+    y = extended[:, kernel.shape[0] - 1 :] * kernel[-1]
+    for slot, tap in enumerate(kernel[:-1]):
+        earlier = extended[:, slot : slot + steps]
+        if visible is not None:
+            earlier = earlier * visible[..., slot : slot + 1]
+        y.addcmul_(earlier, tap)
+    return y
+
+
+def _add_taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
+    """`sum_i kernel[i] * extended[:, t + i]` `[B, T, channels]`, where `visible` `[B, T, taps]`."""
+    if under_torch_func():
+        steps = extended.shape[1] - kernel.shape[0] + 1
+        slots = range(kernel.shape[0])
+        taps = torch.stack([extended[:, slot : slot + steps] for slot in slots], dim=2)
+        if visible is not None:
+            taps = taps * visible.unsqueeze(-1)
+        return (taps * kernel).sum(2)
+    y: Tensor = _Taps.apply(extended, kernel, visible)  # type: ignore[no-untyped-call]
+    return y

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from tensordict import TensorDict
 from torch import Tensor, nn
 
 from .checks import check_at_least, check_flags, check_tokens
 from .containment import contain
+from .recompute import recompute
 from .state import state_bytes, where_reset
 
 
@@ -38,6 +40,11 @@ class MemoryCore(nn.Module, ABC):
     """Whether the size of chunks is part of the model; then a clock survives resets."""
     reads_commits: bool = False
     """Whether reads see a snapshot that only `commit` moves."""
+
+    recompute_every: int | None = None
+    """Tokens after which a call keeps its state for the backward pass, which then recomputes all
+    between; None keeps everything. Never changes a number, only time and memory: use a few chunks.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -80,10 +87,25 @@ class MemoryCore(nn.Module, ABC):
             check_flags(name, flags, x)
         if x.shape[1] == 0:
             return x, state
-        if x.shape[1] > 1:
+        every = self.recompute_every
+        if every is None or every >= x.shape[1] or not torch.is_grad_enabled():
+            return self.consume(x, state, reset, mask, commit)
+        return recompute(self, every, x, state, reset, mask, commit)
+
+    def consume(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None,
+        mask: Tensor | None,
+        commit: Tensor | None,
+    ) -> tuple[Tensor, TensorDict]:
+        """`forward` for T >= 1 tokens of checked shapes, in one piece."""
+        if x.shape[1] == 1 and reset is not None:
+            state, reset = self.reset_rows(state, reset[:, 0]), None
+        # One valid token can spoil only what it may; a masked one must not reach the state.
+        if x.shape[1] > 1 or mask is not None:
             return contain(self, x, state, reset, mask, commit)
-        if reset is not None:
-            state = self.reset_rows(state, reset[:, 0])
         return self.advance(x, state, None, mask, commit)
 
     def step(

@@ -16,6 +16,7 @@ from torch import Tensor
 from .attention import AttentionMemory
 from .channel_memory import ChannelGatedMemory
 from .checks import check_at_least
+from .composite import Composite
 from .containment import bad_rows
 from .core import MemoryCore
 from .diagnostics_gates import gate_measures
@@ -23,8 +24,6 @@ from .diagnostics_pairs import pair_measures
 from .diagnostics_probe import Flags, Seen, watch
 from .diagnostics_state import state_measures
 from .fast_weight import FastWeightMemory
-from .hybrid import Hybrid
-from .stack import Block, Stack
 
 Measures = dict[str, dict[str, Tensor]]
 """Layer -> measure -> one number per head, `[H]`, or `[1]` for what a layer has only once."""
@@ -33,10 +32,11 @@ Measures = dict[str, dict[str, Tensor]]
 def layers_of(core: MemoryCore) -> dict[str, MemoryCore]:
     """The single memories that a memory is made of, by their dotted path in its state.
 
-    A memory that is no `Stack` or `Hybrid` is its own layer, `memory`.
+    A memory that is no `Composite` is its own layer, `memory`.
     """
     found: dict[str, MemoryCore] = {}
-    for name, part in _parts(core).items():
+    parts = core.members() if isinstance(core, Composite) else {}
+    for name, part in parts.items():
         for path, layer in layers_of(part).items():
             found[name if path == "memory" else f"{name}.{path}"] = layer
     return found or {"memory": core}
@@ -114,16 +114,6 @@ def _of_pass(
     if isinstance(layer, FastWeightMemory | ChannelGatedMemory | AttentionMemory):
         measures |= pair_measures(layer, seen, state, flags, num_samples)
     return measures
-
-
-def _parts(core: MemoryCore) -> dict[str, MemoryCore]:
-    """The memories inside a memory, by their names in its state."""
-    if isinstance(core, Hybrid):
-        return {"long_term": core.long_term, "short_term": core.short_term}
-    if isinstance(core, Stack):
-        blocks = core.blocks.named_children()
-        return {name: block.core for name, block in blocks if isinstance(block, Block)}
-    return {}
 
 
 def _part(state: TensorDict, path: str) -> TensorDict:

@@ -16,17 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .cell_mixing import CellStep
 from .channel_gates import LARGEST_BOUNDED_LOG, BoundedRetention, ChannelRate, ChannelRetention
 from .channel_memory import ChannelGatedMemory
 from .channel_rule import Edits
 from .fast_weight import FastWeightMemory
 from .gates import RetentionGate, WriteRate
 from .storage import LogRate
+from .value_channels import ValueChannelRule
 from .views import Tokens
 
 QUANTILES = (0.1, 0.5, 0.9)
 SATURATED = 0.98
 
+HEAD_FIRST = (ValueChannelRule, CellStep)
+"""Rules whose gates of one head, for its channels or layers, lie next to each other."""
 GatedMemory = FastWeightMemory | ChannelGatedMemory
 """Memories whose rule makes gates."""
 
@@ -70,17 +74,23 @@ def gate_measures(
 ) -> dict[str, Tensor]:
     """Measures `[H]` of the gates `made` by the core's rule for `tokens` where `valid` `[B, T]`.
 
-    `half_life_*`; `write_strength`; and `<gate>_saturated` for every learned gate of `openings`
-    `[B, T, ...]`. A retention counts as stuck when its half-life is above 69 tokens.
+    `half_life_*` where the rule makes retentions; `write_strength`; and `<gate>_saturated` for
+    every learned gate of `openings` `[B, T, ...]`. A retention counts as stuck when its half-life
+    is above 69 tokens.
     """
     lengths = _head_last(core, (tokens.value.norm(dim=-1) * tokens.key.norm(dim=-1))[valid])
+    log_retention: Tensor | None
     if isinstance(made, Edits):
         log_retention, written = _of_edits(tokens, made)
         written = _head_last(core, written[valid])
     else:
-        log_retention = made.log_retention
-        written = lengths * _head_last(core, made.write_rate[valid])
-    measures = half_life_quantiles(_head_last(core, log_retention[valid]))
+        log_retention = getattr(made, "log_retention", None)  # some solvers make it themselves
+        rates = _head_last(core, made.write_rate[valid])
+        # A pair may have a rate for every channel or layer.
+        written = lengths * torch.unflatten(rates, 0, (len(lengths), -1)).mean(1)
+    measures: dict[str, Tensor] = {}
+    if log_retention is not None:
+        measures = half_life_quantiles(_head_last(core, log_retention[valid]))
     measures["write_strength"] = written.sum(0) / lengths.sum(0)
     for name, place in openings.items():
         stuck = ((2.0 * place - 1.0).abs() > SATURATED).to(place.dtype)
@@ -101,9 +111,9 @@ def _of_edits(tokens: Tokens, edits: Edits) -> tuple[Tensor, Tensor]:
 def _head_last(core: GatedMemory, gate: Tensor) -> Tensor:
     """Values `[n, memories or writes, ...]` of gates as `[m, H]`, all of a head in one column."""
     num_heads = core.views.token_heads.num_heads
-    if isinstance(core, FastWeightMemory):
+    if isinstance(core, FastWeightMemory) and not isinstance(core.rule, HEAD_FIRST):
         # Write w of head h is number w * num_heads + h.
-        of_heads: Tensor = torch.unflatten(gate, 1, (-1, num_heads))
+        of_heads: Tensor = torch.unflatten(gate, 1, (-1, num_heads)).movedim(2, -1)
     else:
         of_heads = torch.unflatten(gate, 1, (num_heads, -1)).movedim(1, -1)
     return of_heads.flatten(0, -2)

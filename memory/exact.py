@@ -2,9 +2,12 @@
 
     W_t = a_t W_{t-1} + beta_t e_t k_t^T,   o_t = W_t q_t
 
-Inside a chunk the errors e solve one unit lower triangular system, so each chunk is an affine map
-of the state it meets: W_out = P + W_in M and O = L + R W_in^T. The maps of all chunks are computed
-together and only W -> P + W M runs in sequence.
+Inside a chunk the errors e solve one unit lower triangular system,
+
+    (I + tril(D * (K (beta K)^T), -1)) E = V - (c * K) W_in^T,   D, c from `decay`
+
+whose inverse does not depend on the state: those of all chunks are computed together, and only
+three products per chunk run in sequence.
 
 Source: the UT/WY form of Yang et al. 2024 (DeltaNet, Gated DeltaNet), written here for mid-chunk
 resets to a learned initial state and for masked tokens.
@@ -18,12 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
-from .chunks import ChunkMaps, fold, run_chunks
-from .decay import ChunkDecay, Coefficients
+from .chunks import ChunkWrites, fold, run_writes
+from .decay import ChunkDecay
 from .heads import Heads
 from .objective import Objective
 from .rule import Gates
 from .solver import Solver
+from .triangular import unit_lower_inverse
 from .views import Tokens
 
 
@@ -75,11 +79,12 @@ class ExactScalar(Solver):
             gate.reshape(-1, 1, 1) for gate in (gates.log_retention.exp(), gates.write_rate)
         )
         old = weights.reshape(-1, *weights.shape[2:])
-        decayed = retention * old
-        if self.objective.predicts_with != "none":
-            met = decayed if self.objective.predicts_with == "decayed" else old
-            error = torch.baddbmm(error, met, key, alpha=-1)
-        new = torch.addcmul(decayed, rate * error, key.mT)
+        if self.objective.predicts_with == "decayed":
+            error = error - retention * (old @ key)
+        elif self.objective.predicts_with == "previous":
+            error = torch.baddbmm(error, old, key, alpha=-1)
+        # Nothing else holds the product: no second matrix is made.
+        new = (retention * old).addcmul_(rate * error, key.mT)
         if mask is not None:
             new = torch.where(mask.repeat_interleave(self.heads.num_heads).view(-1, 1, 1), new, old)
         reads = (new @ query).view(-1, 1, *weights.shape[1:3])
@@ -93,50 +98,41 @@ class ExactScalar(Solver):
         reset: Tensor | None,
         mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        steps = tokens.query.shape[1]
         if mask is not None:
             gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
+        steps = tokens.query.shape[1]
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
-        maps = self._chunk_maps(tokens, gates, ChunkDecay(gates.log_retention, reset))
-        return run_chunks(maps, weights, steps)
+        decay = ChunkDecay(gates.log_retention, reset)
+        reads, _, weights = run_writes(self.chunk_writes(tokens, gates.write_rate, decay), weights)
+        return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), weights
 
-    def _chunk_maps(self, tokens: Tokens, gates: Gates, decay: ChunkDecay) -> ChunkMaps:
+    def chunk_writes(self, tokens: Tokens, rate: Tensor, decay: ChunkDecay) -> ChunkWrites:
+        """What chunks `[B, H, N, C, ...]` write; gates are zero where a token is masked."""
         query, key, value = tokens
         after = decay.after_write()
-        # errors = values - erased W_in^T
-        values, erased = self._errors(key, value, gates.write_rate, decay, after)
-        strength = after.writes * gates.write_rate.unsqueeze(-2)
-        scores = strength * (query @ key.mT)
-        last_keys = strength[..., -1, :].unsqueeze(-1) * key
-
-        reads = scores @ values
-        probes = after.carried.unsqueeze(-1) * query
-        writes = values.mT @ last_keys
-        transition = torch.diag_embed(after.carried[..., -1:].expand(*key.shape[:3], key.shape[-1]))
-        if erased is not None:
-            probes = probes - scores @ erased
-            transition = transition - erased.mT @ last_keys
+        written = rate.unsqueeze(-1) * key
+        chunks = ChunkWrites(
+            values=value,
+            keys=after.writes[..., -1, :].unsqueeze(-1) * written,
+            scores=after.writes * (query @ written.mT),
+            probes=after.carried.unsqueeze(-1) * query,
+            kept=after.carried[..., -1:].unsqueeze(-1),
+        )
+        start = self.initial_weights.unsqueeze(1)
         if after.initial is not None:
-            start = self.initial_weights.unsqueeze(1)
-            reads = reads + after.initial.unsqueeze(-1) * (query @ start.mT)
-            writes = writes + after.initial[..., -1, None, None] * start
-        return ChunkMaps(writes, transition, reads, probes)
-
-    def _errors(
-        self, key: Tensor, value: Tensor, rate: Tensor, decay: ChunkDecay, after: Coefficients
-    ) -> tuple[Tensor, Tensor | None]:
-        """`[..., C, V]` errors for W_in = 0 and `[..., C, K]` how each error falls with W_in."""
+            chunks = chunks._replace(
+                reads=after.initial.unsqueeze(-1) * (query @ start.mT),
+                start=after.initial[..., -1, None, None] * start,
+            )
         if self.objective.predicts_with == "none":
-            return value, None
+            return chunks
         met = after if self.objective.predicts_with == "decayed" else decay.before_decay()
         if met.initial is not None:
-            start = self.initial_weights.unsqueeze(1)
             value = value - met.initial.unsqueeze(-1) * (key @ start.mT)
-        system = met.writes * rate.unsqueeze(-2) * (key @ key.mT)
-        targets = torch.cat([value, met.carried.unsqueeze(-1) * key], dim=-1)
-        # Only the strictly lower part of the system is read: the diagonal counts as ones.
-        solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
-        values, erased = torch.split(solved, [value.shape[-1], key.shape[-1]], dim=-1)
-        return values, erased
+        return chunks._replace(
+            values=value,
+            erased=met.carried.unsqueeze(-1) * key,
+            inverse=unit_lower_inverse(met.writes * (key @ written.mT)),
+        )

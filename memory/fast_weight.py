@@ -23,6 +23,7 @@ from .objective import Objective, SquaredError
 from .precision import full_precision, state_dtype
 from .readout import Readout
 from .rule import GradientStep, Rule
+from .several_reads import SeveralReads
 from .several_writes import SeveralWrites
 from .solver import Solver
 from .views import TokenViews, Views
@@ -33,8 +34,8 @@ class FastWeightMemory(MemoryCore):
 
     The pieces are factories that take `Heads` (the solver also the objective), for example
     `views=partial(Views, conv_width=1)`. A token makes `writes_per_token` writes, one after the
-    other. `commit` is ignored: reads see the live weights. Raises ValueError when the solver does
-    not take the gates that the rule makes.
+    other, and reads every matrix with `queries_per_head` queries. `commit` is ignored: reads see
+    the live weights. Raises ValueError when the solver does not take the gates that the rule makes.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class FastWeightMemory(MemoryCore):
         key_width: int = 16,
         value_width: int = 16,
         writes_per_token: int = 1,
+        queries_per_head: int = 1,
         views: Callable[[Heads], TokenViews] = Views,
         objective: Callable[[Heads], Objective] = SquaredError,
         rule: Callable[[Heads], Rule] = GradientStep,
@@ -51,7 +53,7 @@ class FastWeightMemory(MemoryCore):
         readout: Callable[[Heads], Readout] = Readout,
     ) -> None:
         super().__init__(width)
-        heads = Heads(width, num_heads, key_width, value_width, writes_per_token)
+        heads = Heads(width, num_heads, key_width, value_width, writes_per_token, queries_per_head)
         self.views = views(heads)
         self.rule = rule(heads)
         self.solver = solver(self.views.token_heads, objective(heads))
@@ -64,6 +66,8 @@ class FastWeightMemory(MemoryCore):
         self.anchored = self.solver.anchored
         if writes_per_token > 1:
             self.solver = SeveralWrites(self.solver)
+        if queries_per_head > 1:
+            self.solver = SeveralReads(self.solver)
         self.readout = readout(heads)
         pieces: list[Piece] = [self.views, self.rule, self.readout]
         self.feature_sizes = [piece.num_features for piece in pieces]

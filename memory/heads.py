@@ -14,7 +14,8 @@ from .checks import check_at_least
 class Heads:
     """`num_heads` associative maps from keys of `key_width` to values of `value_width` numbers.
 
-    Every token writes `writes_per_token` pairs into each of them, one after the other.
+    Every token writes `writes_per_token` pairs into each of them, one after the other, and reads
+    each with `queries_per_head` queries.
     """
 
     width: int
@@ -22,6 +23,7 @@ class Heads:
     key_width: int
     value_width: int
     writes_per_token: int = 1
+    queries_per_head: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -32,9 +34,14 @@ class Heads:
         """Pairs a token writes into all heads; write w of head h is number w * num_heads + h."""
         return self.writes_per_token * self.num_heads
 
+    @property
+    def num_queries(self) -> int:
+        """Queries of a token; query i of head h is number i * num_heads + h."""
+        return self.queries_per_head * self.num_heads
+
     def one_per_write(self) -> Heads:
         """The sizes of a piece that has something of its own for every pair written."""
-        return replace(self, num_heads=self.num_writes, writes_per_token=1)
+        return replace(self, num_heads=self.num_writes, writes_per_token=1, queries_per_head=1)
 
 
 class Piece(nn.Module):

@@ -17,11 +17,12 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from .attention import AttentionMemory
+from .composite import Composite, check_member_width
 from .core import MemoryCore
 from .fast_weight import FastWeightMemory
 
 
-class Hybrid(MemoryCore):
+class Hybrid(Composite):
     """The sum of two memories of any kinds, given as factories that take the width.
 
     The state holds their states under `long_term` and `short_term`.
@@ -36,25 +37,12 @@ class Hybrid(MemoryCore):
         super().__init__(width)
         self.long_term = long_term(width)
         self.short_term = short_term(width)
-        for name, core in self._named_cores():
-            if core.width != width:
-                raise ValueError(
-                    f"{name} of a hybrid must have its width {width}, got {core.width}; use {width}"
-                )
-        self.grows = self.long_term.grows or self.short_term.grows
-        self.anchored = self.long_term.anchored or self.short_term.anchored
-        self.reads_commits = self.long_term.reads_commits or self.short_term.reads_commits
+        for name, core in self.members().items():
+            check_member_width(name, core, width, "hybrid")
+        self.adopt(self.members().values())
 
-    def init_state(self, batch: int) -> TensorDict:
-        """The initial states of both memories."""
-        states = {name: core.init_state(batch) for name, core in self._named_cores()}
-        return TensorDict(states, batch_size=[batch])
-
-    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
-        states = {
-            name: core.reset_rows(state.get(name), rows) for name, core in self._named_cores()
-        }
-        return TensorDict(states, batch_size=state.batch_size)
+    def members(self) -> dict[str, MemoryCore]:
+        return {"long_term": self.long_term, "short_term": self.short_term}
 
     def advance(
         self,
@@ -70,6 +58,3 @@ class Hybrid(MemoryCore):
         )
         states = {"long_term": long_state, "short_term": short_state}
         return y + y_short, TensorDict(states, batch_size=state.batch_size)
-
-    def _named_cores(self) -> list[tuple[str, MemoryCore]]:
-        return [("long_term", self.long_term), ("short_term", self.short_term)]

@@ -27,6 +27,8 @@ GATES: dict[str, Callable[[Tensor], Tensor] | None] = {
 class Readout(Piece):
     """Norm, gate and output projection: reads `[B, T, H, V]` to `[B, T, width]`.
 
+    With n queries per head there are n * H reads, all side by side.
+
     `norm`: `rms` (per head, with a learned scale; makes the output blind to how much the memory
     holds) or `none`. `gate`: `silu`, `sigmoid` or `none`, of a projection of the input.
     """
@@ -35,7 +37,7 @@ class Readout(Piece):
         super().__init__(heads)
         check_choice("norm", norm, ("rms", "none"))
         check_choice("gate", gate, GATES)
-        channels = heads.num_heads * heads.value_width
+        channels = heads.num_queries * heads.value_width
         self.gate = GATES[gate]
         self.num_features = 0 if self.gate is None else channels
         self.scale = nn.Parameter(torch.ones(channels)) if norm == "rms" else None
@@ -50,6 +52,8 @@ class Readout(Piece):
             if self.scale is not None:
                 reads = reads * self.scale
             if self.gate is not None:
-                reads = reads * self.gate(features)
+                # A copy, so that the backward pass keeps these features and not all that were
+                # projected with them.
+                reads = reads * self.gate(features.contiguous())
         y: Tensor = self.output(reads)
         return y

@@ -78,7 +78,7 @@ class SnapshotChannel(ChannelSolver):
         mask: Tensor | None,
         commit: Tensor | None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        chunks = self.solve_chunks(edits, reset, mask)
+        chunks = self.cut_chunks(edits, reset, mask).solve()
         query, initial = chunks.edits.query, chunks.initial
         resets, commits = self._fold_events(edits, reset, commit)
         at_reads, at_end = find_origins(resets, commits, chunks.decay.dtype)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from tensordict import TensorDict
 from torch import Tensor, nn
 
+from .checks import check_at_least
+from .composite import Composite
 from .core import MemoryCore
 from .feed_forward import feed_forward
 
@@ -40,14 +42,20 @@ class Block(nn.Module):
         return x + self.mlp(self.mlp_norm(x)), state
 
 
-class Stack(MemoryCore):
+class Stack(Composite):
     """Residual blocks around `cores` of any kinds and one width.
 
     The state holds the cores' states under "0", "1", ...; `mlp_ratio` is the hidden width of each
-    block's network over the width. Raises ValueError when the cores' widths differ.
+    block's network over the width; `recompute_every` as in `MemoryCore`. Raises ValueError when the
+    cores' widths differ.
     """
 
-    def __init__(self, cores: Sequence[MemoryCore], mlp_ratio: float = 2.0) -> None:
+    def __init__(
+        self,
+        cores: Sequence[MemoryCore],
+        mlp_ratio: float = 2.0,
+        recompute_every: int | None = None,
+    ) -> None:
         widths = sorted({core.width for core in cores})
         if len(widths) != 1:
             raise ValueError(
@@ -55,23 +63,15 @@ class Stack(MemoryCore):
                 f"use one of {widths or [64]} for all"
             )
         super().__init__(widths[0])
+        if recompute_every is not None:
+            check_at_least("recompute_every", recompute_every, 1)
+        self.recompute_every = recompute_every
         blocks = [Block(core, mlp_ratio) for core in cores]
         self.blocks = nn.ModuleList(blocks)
-        self.grows = any(core.grows for core in cores)
-        self.anchored = any(core.anchored for core in cores)
-        self.reads_commits = any(core.reads_commits for core in cores)
+        self.adopt(cores)
 
-    def init_state(self, batch: int) -> TensorDict:
-        """The initial states of all cores."""
-        states = {name: block.core.init_state(batch) for name, block in self._named_blocks()}
-        return TensorDict(states, batch_size=[batch])
-
-    def reset_rows(self, state: TensorDict, rows: Tensor) -> TensorDict:
-        states = {
-            name: block.core.reset_rows(state.get(name), rows)
-            for name, block in self._named_blocks()
-        }
-        return TensorDict(states, batch_size=state.batch_size)
+    def members(self) -> dict[str, MemoryCore]:
+        return {name: block.core for name, block in self._named_blocks()}
 
     def advance(
         self,

@@ -22,6 +22,7 @@ from torch.nn import functional
 from .checks import check_at_least
 from .gates import ConstantRate, Gate, NoDecay, RetentionGate, WriteRate, spread_half_lives
 from .heads import Heads
+from .ridge import RidgeStep, normalise_step
 from .rule import Gates, GradientStep, Rule
 from .views import Tokens
 
@@ -115,39 +116,14 @@ class NormalisedStep(Rule):
         longest: float = 128.0,
     ) -> None:
         super().__init__(heads)
-        if heads.writes_per_token > 1:
-            raise ValueError(
-                f"a normalised step makes one write per token, got writes_per_token "
-                f"{heads.writes_per_token}; use 1"
-            )
-        self.write_rate = write_rate(heads)
-        self.sizes = [self.write_rate.num_features, heads.num_heads]
-        self.num_features = sum(self.sizes)
-        forgotten = 1.0 - 0.5 ** (1.0 / spread_half_lives(heads.num_heads, shortest, longest))
-        with torch.no_grad():
-            rate = self.write_rate(torch.zeros(1, 1, self.sizes[0]))[0, 0]
-        if not (forgotten < rate).all():
-            nearest = math.ceil(math.log(0.5) / math.log1p(-0.9 * float(rate.min())))
-            raise ValueError(
-                f"shortest half-life must be longer for write rate {float(rate.min()):.3g}, "
-                f"got {shortest}; use {nearest}"
-            )
-        ridge = forgotten / (rate - forgotten)
-        self.ridge_bias = nn.Parameter(torch.log(torch.expm1(ridge)))
+        self.step = RidgeStep(heads, write_rate, shortest, longest)
+        self.num_features = self.step.num_features
 
     def init_projection(self, weight: Tensor) -> None:
-        rate, ridge = torch.split(weight, self.sizes)
-        self.write_rate.init_projection(rate)
-        nn.init.normal_(ridge, std=0.02)
+        self.step.init_projection(weight)
 
     def forward(self, features: Tensor, tokens: Tokens) -> Gates:
-        for_rate, for_ridge = torch.split(features, self.sizes, dim=-1)
-        ridge = functional.softplus(for_ridge + self.ridge_bias)
-        energy = tokens.key.square().sum(-1)
-        rate = self.write_rate(for_rate) / (energy + ridge + 1e-6)
-        forgotten = torch.where(energy > 0, rate * ridge, 0.0)
-        # Short of one, where the logarithm and its gradient end.
-        return Gates(torch.log1p(-forgotten.clamp(max=1.0 - 1e-6)), rate)
+        return normalise_step(self.step(features, tokens), tokens.key.square().sum(-1))
 
 
 class SelectiveStep(Rule):

@@ -78,14 +78,19 @@ class ConjugateGradient(SystemSolver):
 
 
 class _ImplicitSolve(torch.autograd.Function):
-    """x = A^{-1} q with dq = A^{-1} dx and dA = -dq x^T, differentiable again."""
+    """x = A^{-1} q with dq = A^{-1} dx and dA = -dq x^T, differentiable again, in both modes."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
-        x = conjugate_gradient(Systems(*system), right, num_iterations)
-        ctx.num_iterations = num_iterations
-        ctx.save_for_backward(x, *system)
-        return x
+    def forward(num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
+        return conjugate_gradient(Systems(*system), right, num_iterations)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.num_iterations, _, *system = inputs
+        ctx.save_for_backward(output, *system)
+        ctx.save_for_forward(output, *system)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -103,6 +108,13 @@ class _ImplicitSolve(torch.autograd.Function):
             -for_key,
             -(x * y).sum((0, 2, 3)).unsqueeze(1).unsqueeze(1),
         )
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, right: Tensor, *tangents: Tensor) -> Tensor:
+        """A dx = dq - dA x."""
+        x, *system = ctx.saved_tensors
+        applied = torch.func.jvp(lambda *parts: Systems(*parts).apply(x), tuple(system), tangents)
+        return _solve(ctx.num_iterations, right - applied[1], *system)
 
 
 def _solve(num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """What a memory sees of a token: a query, a key and a value per head.
 
-    q, k = R_t norm(phi(conv(W_qk x))),   v = psi(conv(W_v x)),   q scaled by key_width^(-1/2)
+    q, k = R_t norm(phi(f(conv(W_qk x)))),   v = psi(g(conv(W_v x))),   q scaled by key_width^(-1/2)
 
-R_t is a rotation by position, or nothing. Source: the projections of DeltaNet (Yang et al. 2024),
-with the feature map phi a choice.
+R_t is a rotation by position, f and g are small learned networks per head; or nothing. Source: the
+projections of DeltaNet (Yang et al. 2024), with the feature map phi a choice.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .checks import check_at_least, check_choice
 from .convolution import ShortConvolution
+from .feature_network import FeatureNetwork
 from .features import EXPANSIONS, FEATURE_MAPS, KEY_NORMS
 from .heads import Heads, Piece
 from .rotary import rotate
@@ -27,7 +28,8 @@ from .segments import count_valid
 class Tokens(NamedTuple):
     """Queries and keys `[B, T, H, K]`, values `[B, T, H, V]`.
 
-    With n writes per token, keys and values have n * H rows: `Heads.num_writes` gives their order.
+    With n writes per token, keys and values have n * H rows: `Heads.num_writes` gives their order;
+    with n queries per head, queries have n * H rows in the order of `Heads.num_queries`.
     """
 
     query: Tensor
@@ -63,6 +65,9 @@ class Views(TokenViews):
     dpfp2, dpfp3, taylor and hedgehog make queries and keys longer. `key_norm` is `l2` (needed by
     delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` (counted in
     valid tokens since the reset) or `none`.
+
+    `key_network` and `value_network` are hidden units per channel of a learned network per head
+    (`FeatureNetwork`), one for queries and keys and one for values; 0: none.
     """
 
     first_position: Tensor
@@ -75,6 +80,8 @@ class Views(TokenViews):
         key_norm: str = "l2",
         value_map: str = "silu",
         positions: str = "none",
+        key_network: int = 0,
+        value_network: int = 0,
     ) -> None:
         super().__init__(heads)
         check_at_least("conv_width", conv_width, 1)
@@ -82,7 +89,7 @@ class Views(TokenViews):
         check_choice("value_map", value_map, FEATURE_MAPS)
         check_choice("key_norm", key_norm, KEY_NORMS)
         check_choice("positions", positions, ("rotary", "none"))
-        self.num_key_features = (heads.num_heads + heads.num_writes) * heads.key_width
+        self.num_key_features = (heads.num_queries + heads.num_writes) * heads.key_width
         self.num_features = self.num_key_features + heads.num_writes * heads.value_width
         self.convolution = (
             ShortConvolution(self.num_features, conv_width) if conv_width > 1 else None
@@ -99,6 +106,8 @@ class Views(TokenViews):
             )
         self.positions = positions
         self.register_buffer("first_position", torch.zeros(1, dtype=torch.int64), persistent=False)
+        self.key_network = _network("key_network", heads, heads.key_width, key_network)
+        self.value_network = _network("value_network", heads, heads.value_width, value_network)
         self.value_map = FEATURE_MAPS[value_map]
         self.key_norm = KEY_NORMS[key_norm]
 
@@ -131,11 +140,22 @@ class Views(TokenViews):
         keys, values = torch.split(
             features, [self.num_key_features, self.num_features - self.num_key_features], dim=-1
         )
-        keys = torch.unflatten(keys, -1, (heads.num_heads + heads.num_writes, heads.key_width))
+        keys = torch.unflatten(keys, -1, (heads.num_queries + heads.num_writes, heads.key_width))
+        if self.key_network is not None:
+            keys = self.key_network(keys)
         keys = self.key_norm(self.feature_map(keys))
         if self.positions == "rotary":
             counts = count_valid(state["position"], features.shape[1], reset, mask)
             keys, next_state["position"] = rotate(keys, counts.before), counts.end
-        query, key = torch.split(keys, [heads.num_heads, heads.num_writes], dim=-2)
-        value = torch.unflatten(self.value_map(values), -1, (heads.num_writes, heads.value_width))
+        query, key = torch.split(keys, [heads.num_queries, heads.num_writes], dim=-2)
+        value = torch.unflatten(values, -1, (heads.num_writes, heads.value_width))
+        if self.value_network is not None:
+            value = self.value_network(value)
+        value = self.value_map(value)
         return Tokens(query * heads.key_width**-0.5, key, value), next_state
+
+
+def _network(name: str, heads: Heads, width: int, expansion: int) -> FeatureNetwork | None:
+    """The network of `expansion` hidden units per channel, None for 0."""
+    check_at_least(name, expansion, 0)
+    return FeatureNetwork(heads.num_heads, width, expansion) if expansion else None

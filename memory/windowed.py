@@ -1,20 +1,19 @@
 """Exact solver of linear memories whose every token improves the last c pairs, not only its own.
 
-    W_t = a_t W_{t-1} + b_t sum_{j in window(t)} p_tj (v_j - W_{t-1} k_j) k_j^T,   o_t = W_t q_t
-    p_t = softmax over the window's pairs of a learned score per age
+    W_t = a_t W_{t-1} + sum_{j in window(t)} w_tj (v_j - W_{t-1} k_j) k_j^T,   o_t = W_t q_t
 
-The window holds the last c valid pairs of the segment, token t's own included. The weights p sum to
-one, so that with keys of length 1 no step overshoots; c = 1 is the delta rule. Inside a chunk of C
-tokens the C c errors solve one unit triangular system, as in `exact`.
+The window holds the last c valid pairs of the segment, token t's own included; `pair_weights` gives
+a and w. With c = 1 this is the delta rule, or Falcon-1. Inside a chunk of C tokens the C c errors
+solve one unit triangular system, as in `exact`.
 
-Source: the Omega rule of Behrouz et al. 2025 (ATLAS, arXiv 2505.23735) on a linear memory; taken at
-every token's own weights instead of the chunk's first.
+Sources: the Omega rule of Behrouz et al. 2025 (ATLAS, arXiv 2505.23735) on a linear memory, taken
+at every token's own weights instead of the chunk's first; Falcon-3, arXiv 2608.27763.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ from .chunks import ChunkMaps, fold, run_chunks
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
-from .rule import Gates
+from .pair_weights import AgeWeights, PairWeights
 from .segments import count_valid
 from .solver import Solver
 from .views import Tokens
@@ -34,7 +33,7 @@ from .window import extend_window, slide_window, take
 class Pairs(NamedTuple):
     """The window of every token: keys `[B, T, H, c, K]`, values `[B, T, H, c, V]`, newest last.
 
-    `weight` `[B, T, H, c]` is b_t p_tj, zero for pairs that the token does not improve.
+    `weight` `[B, T, H, c]` is w_tj, zero for pairs that the token does not improve.
     """
 
     key: Tensor
@@ -46,12 +45,16 @@ class ExactWindow(Solver):
     """Runs a linear memory with a windowed squared error exactly.
 
     `window` is c, in valid tokens; `chunk_size` * `window` is the size of a chunk's system, and
-    never changes the result. The initial weights are learned and start at zero; the scores of the
-    ages start equal.
+    never changes the result. The initial weights are learned and start at zero.
     """
 
     def __init__(
-        self, heads: Heads, objective: Objective, window: int = 4, chunk_size: int = 16
+        self,
+        heads: Heads,
+        objective: Objective,
+        window: int = 4,
+        chunk_size: int = 16,
+        weights: Callable[[Heads, int], PairWeights] = AgeWeights,
     ) -> None:
         super().__init__(heads, objective)
         if objective.predicts_with == "none":
@@ -63,7 +66,8 @@ class ExactWindow(Solver):
         check_at_least("chunk_size", chunk_size, 1)
         self.window = window
         self.chunk_size = chunk_size
-        self.age_scores = nn.Parameter(torch.zeros(heads.num_heads, window))
+        self.pair_weights = weights(heads, window)
+        self.gates = self.pair_weights.gates
         self.initial_weights = nn.Parameter(
             torch.zeros(heads.num_heads, heads.value_width, heads.key_width)
         )
@@ -80,55 +84,55 @@ class ExactWindow(Solver):
     def forward(
         self,
         tokens: Tokens,
-        gates: Gates,
+        gates: Any,
         state: Mapping[str, Tensor],
         reset: Tensor | None,
         mask: Tensor | None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         steps = tokens.query.shape[1]
         if mask is not None:
-            gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
-        pairs, window = self._collect(tokens, gates.write_rate, state["pairs"], reset, mask)
+            gates = type(gates)(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
+        key, value, full, window = self._collect(tokens, state["pairs"], reset, mask)
+        log_retention, weight = self.pair_weights(gates, key, full)
+        pairs = Pairs(key, value, weight)
         query = fold(tokens.query, self.chunk_size)
         pairs = Pairs(*(fold(part, self.chunk_size).flatten(3, 4) for part in pairs))
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
-        decay = ChunkDecay(fold(gates.log_retention, self.chunk_size), reset)
+        decay = ChunkDecay(fold(log_retention, self.chunk_size), reset)
         reads, weights = run_chunks(self._chunk_maps(query, pairs, decay), state["weights"], steps)
         return reads, {"weights": weights, "pairs": window}
 
     def _collect(
         self,
         tokens: Tokens,
-        rate: Tensor,
         carried: Tensor,
         reset: Tensor | None,
         mask: Tensor | None,
-    ) -> tuple[Pairs, Tensor]:
-        """The pairs of every token's window, and the window after the call."""
-        older, steps = self.window - 1, rate.shape[1]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Keys, values and whether there is one of every token's window; the window at the end."""
+        older, (batch, steps) = self.window - 1, tokens.key.shape[:2]
         full = torch.ones_like(tokens.key[..., :1])
         rows = torch.cat([tokens.key, tokens.value, full], dim=-1)
         extended = extend_window(carried, rows, mask)
-        first = torch.arange(steps, device=rate.device).expand(rate.shape[:2])
+        first = torch.arange(steps, device=carried.device).expand(batch, -1)
         if mask is not None:
             first = mask.long().cumsum(1) - mask.long()
-        slots = torch.arange(self.window, device=rate.device)
-        # A masked token's own slot holds another's pair; its rate of zero keeps it unused.
+        slots = torch.arange(self.window, device=carried.device)
+        # A masked token's own slot holds another's pair; its gates of zero keep it unused.
         index = (first.unsqueeze(-1) + slots).clamp(max=extended.shape[1] - 1)
         windows = torch.unflatten(take(extended, index.flatten(1)), 1, (steps, self.window))
         occupied = None
         if reset is not None:
             # Empty slots hold zeros, so that the carried window may be counted as full.
-            counts = torch.full((rate.shape[0],), older, device=rate.device)
+            counts = torch.full((batch,), older, device=carried.device)
             before, occupied = count_valid(counts, steps, reset, mask)
             visible = older - slots <= before.unsqueeze(-1)
             windows = windows * visible[..., None, None]
         windows = windows.transpose(2, 3)
         sizes = [self.heads.key_width, self.heads.value_width, 1]
         key, value, full = torch.split(windows, sizes, dim=-1)
-        scores = self.age_scores.masked_fill(full.squeeze(-1) == 0, -1e30)
-        pairs = Pairs(key, value, rate.unsqueeze(-1) * scores.softmax(-1) * full.squeeze(-1))
-        return pairs, slide_window(extended, older, occupied, mask)
+        window = slide_window(extended, older, occupied, mask)
+        return key, value, full.squeeze(-1) > 0, window
 
     def _chunk_maps(self, query: Tensor, pairs: Pairs, decay: ChunkDecay) -> ChunkMaps:
         """Of N chunks: queries `[B, H, N, C, K]`, pairs `[B, H, N, C c, ...]`."""

@@ -58,6 +58,10 @@ def test_commands_run_as_printed(
         if verb == "train":
             resumed = any(word.startswith("resume=") for word in words)
             words += ["num_steps=6144"] if resumed else TINY
+        if verb == "study":
+            words += [*TINY, "seed=0", "evaluation.num_lifetimes=0"]
+        if verb == "probe":
+            words += ["steps=2", "batch=4"]
         if verb == "compare":
             words = [str(path) for pattern in words for path in sorted(tmp_path.glob(pattern))]
         assert main([verb, *words]) == 0, (line, capsys.readouterr().err)

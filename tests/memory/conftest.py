@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from sojourn.memory import Edits, MemoryCore, Stack
+from sojourn.memory import (
+    ChannelGatedMemory,
+    Edits,
+    ExactChannel,
+    MemoryCore,
+    NextValue,
+    NormalisedDelta,
+    Stack,
+)
+from sojourn.memory.law_tools import flatten, initial_like, run_in_parts
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "memory"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
@@ -27,6 +37,8 @@ SMALL = {
     "solver__block_size": 2,
     "cache__window": 5,
     "solver__window": 3,
+    "solver__period": 3,
+    "solver__cache_size": 2,
     "estimator__count": 2,
     "hidden_width": 5,
     "long_term__num_heads": 2,
@@ -38,6 +50,9 @@ SMALL = {
     "short_term__value_width": 3,
     "short_term__cache__window": 5,
 }
+for level, period in {"fast": 4, "middle": 3, "slow": 5}.items():
+    SMALL[f"members__{level}__solver__chunk_size"] = period
+    SMALL |= {f"members__{level}__{size}": SMALL[size] for size in ("key_width", "value_width")}
 WIDTH = 6
 
 
@@ -93,6 +108,22 @@ def mesa_by_conjugate_gradient() -> MemoryCore:
     return build("mesa_net", **SMALL, **changes)
 
 
+def falcon2_by_key_channels() -> MemoryCore:
+    return ChannelGatedMemory(
+        WIDTH,
+        key_width=4,
+        value_width=3,
+        views=NextValue,
+        rule=NormalisedDelta,
+        solver=partial(ExactChannel, chunk_size=4, block_size=2),
+    )
+
+
+def replay_of_losers() -> MemoryCore:
+    storage = {"_target_": "sojourn.memory.AbsorbLosers", "_partial_": True}
+    return build("residual_replay", **SMALL, solver__storage=storage)
+
+
 CASES = [
     *(Case(name, lambda name=name: small(name)) for name in NAMES),
     *(
@@ -100,31 +131,10 @@ CASES = [
         for name in NAMES
     ),
     Case("mixed_stack", mixed_stack),
+    Case("residual_replay_of_losers", replay_of_losers),
     Case("mesa_net_by_conjugate_gradient", mesa_by_conjugate_gradient),
+    Case("falcon2_by_key_channels", falcon2_by_key_channels),
 ]
-
-
-def run_in_parts(
-    core: MemoryCore,
-    x: Tensor,
-    state: TensorDict,
-    flags: dict[str, Tensor],
-    sizes: Sequence[int],
-) -> tuple[Tensor, TensorDict]:
-    """Feed `x` in calls of the given sizes, tokens one by one where the size is 1."""
-    outputs, start = [], 0
-    for size in sizes:
-        part = {name: flag[:, start : start + size] for name, flag in flags.items()}
-        if size == 1:
-            part = {name: flag[:, 0] for name, flag in part.items()}
-            y, state = core.step(x[:, start], state, **part)
-            outputs.append(y.unsqueeze(1))
-        else:
-            y, state = core(x[:, start : start + size], state, **part)
-            outputs.append(y)
-        start += size
-    assert start == x.shape[1]
-    return torch.cat(outputs, dim=1), state
 
 
 def commits(core: MemoryCore, batch: int, steps: int) -> dict[str, Tensor]:
@@ -145,17 +155,6 @@ def make_edits(
     return Edits(normal(key), torch.rand_like(write) * write, write, normal(value), retention)
 
 
-def flatten(state: TensorDict) -> dict[str, Tensor]:
-    """Leaves by dotted name."""
-    flat: dict[str, Tensor] = {}
-    for key, leaf in state.items():
-        if isinstance(leaf, Tensor):
-            flat[key] = leaf
-        else:
-            flat |= {f"{key}.{inner}": value for inner, value in flatten(leaf).items()}
-    return flat
-
-
 def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float = 1e-10) -> None:
     got, want = flatten(actual), flatten(expected)
     assert got.keys() == want.keys()
@@ -163,16 +162,12 @@ def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float
         torch.testing.assert_close(got[name], want[name], rtol=tolerance, atol=tolerance)
 
 
-def initial_like(core: MemoryCore, state: TensorDict) -> TensorDict:
-    """The initial state, with the clocks of `state` that no reset touches."""
-    return core.reset_rows(state, torch.ones(state.batch_size[0], dtype=torch.bool))
-
-
 class Tools:
     """Functions shared by the tests of this folder."""
 
     initial_like = staticmethod(initial_like)
     build = staticmethod(build)
+    small = staticmethod(small)
     config_path = staticmethod(config_path)
     randomise = staticmethod(randomise)
     run_in_parts = staticmethod(run_in_parts)
@@ -189,6 +184,14 @@ def tools() -> Tools:
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)
 def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture(
+    params=[case for case in CASES if "stack" not in case.name], ids=lambda case: case.name
+)
+def single(request: pytest.FixtureRequest) -> Case:
+    """The cases that are not stacks."""
     return request.param
 
 

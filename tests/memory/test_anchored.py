@@ -19,6 +19,7 @@ from sojourn.memory import (
     LinearNet,
     MomentumDecay,
     MomentumGates,
+    PeriodicStep,
     PowerError,
     RunningMean,
     SquaredError,
@@ -31,7 +32,12 @@ BATCH, HEADS, WIDTH, STEPS = 3, 2, 4, 19
 INF = float("inf")
 HEAD = Heads(width=8, num_heads=HEADS, key_width=WIDTH, value_width=WIDTH)
 NETS = {"linear": LinearNet, "two layers": TwoLayerNet, "swiglu": SwiGLUNet}
-MIXINGS = {"decay": Decay, "momentum": MomentumDecay, "running mean": RunningMean}
+MIXINGS = {
+    "decay": Decay,
+    "momentum": MomentumDecay,
+    "running mean": RunningMean,
+    "periodic": PeriodicStep,
+}
 OBJECTIVES = {
     "squared": SquaredError,
     "dot": DotProduct,
@@ -113,10 +119,14 @@ class OneHead:
         if self.mixing.moves_weights:
             self.weights = {n: retention * self.weights[n] + gain * self.step[n] for n in gradient}
             self.live = self.weights
-        self.set_live()
+        self.set_live(retention)
 
-    def set_live(self) -> None:
-        if not self.mixing.moves_weights:
+    def set_live(self, retention: Tensor | float = 1.0) -> None:
+        if isinstance(self.mixing, PeriodicStep):
+            self.live = self.weights
+            if self.phase == self.solver.chunk_size:
+                self.live = {n: retention * self.weights[n] + self.step[n] for n in self.step}
+        elif not self.mixing.moves_weights:
             scale = 0.0
             if self.count:
                 scale = (1 / self.count + self.mixing.correction[self.count - 1]).clamp(min=0)
@@ -155,7 +165,7 @@ def online_loop(solver, tokens, gates, state, reset, mask):
                     one.restart()
                 if mask is None or mask[b, t]:
                     a, rate = gates.log_retention[b, t, h].exp(), gates.write_rate[b, t, h]
-                    momentum, gain = float(isinstance(solver.mixing, RunningMean)), 1.0
+                    momentum, gain = float(not solver.mixing.moves_weights), 1.0
                     if isinstance(gates, MomentumGates):
                         momentum = gates.log_momentum[b, t, h].exp()
                         gain = gates.gain[b, t, h]

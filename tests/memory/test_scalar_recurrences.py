@@ -50,7 +50,7 @@ def longhorn(core, state, q, k, v, x):
 
 
 def falcon1(core, state, q, k, v, x):
-    rate, ridge = linear_gates(core, x, ["write_rate.bias", "ridge_bias"])
+    rate, ridge = linear_gates(core, x, ["step.write_rate.bias", "step.ridge_bias"])
     w, previous = state["W"], state.get("key")
     if previous is not None:
         ridge = softplus(ridge)
@@ -65,7 +65,7 @@ def falcon1a(core, state, q, k, v, x):
     """The inner-product objective: what the memory already says is not taken off."""
     moved, _ = falcon1(core, state, q, k, v, x)
     if "key" in state:
-        rate, ridge = linear_gates(core, x, ["write_rate.bias", "ridge_bias"])
+        rate, ridge = linear_gates(core, x, ["step.write_rate.bias", "step.ridge_bias"])
         step = torch.sigmoid(rate) / (state["key"].square().sum(-1) + softplus(ridge) + 1e-6)
         said = torch.einsum("hvk,hk->hv", state["W"], state["key"])
         moved["W"] = moved["W"] + torch.einsum("h,hv,hk->hvk", step, said, state["key"])

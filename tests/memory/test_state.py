@@ -31,6 +31,14 @@ def test_leaves_are_batch_first(case, tools):
         assert all(leaf.shape[0] == BATCH for leaf in tools.flatten(one).values())
 
 
+def test_counters_are_64_bit(case, tools):
+    core, _, state = setting(case)
+    for one in (core.init_state(BATCH), state, core.reset_rows(state, torch.ones(BATCH).bool())):
+        for name, leaf in tools.flatten(one).items():
+            if not leaf.is_floating_point():
+                assert leaf.dtype in {torch.int64, torch.bool}, name
+
+
 def test_state_survives_saving(case, tools):
     core, x, state = setting(case)
     file = io.BytesIO()

@@ -33,7 +33,7 @@ def make_solver(taken_at="previous", chunk_size=4, window=WINDOW, dtype=torch.fl
     solver = ExactWindow(make_heads(), objective, window, chunk_size).to(dtype)
     torch.manual_seed(0)
     torch.nn.init.normal_(solver.initial_weights, std=0.3)
-    torch.nn.init.normal_(solver.age_scores)
+    torch.nn.init.normal_(solver.pair_weights.scores)
     return solver
 
 
@@ -71,7 +71,7 @@ def recurrence(solver, tokens, gates, weights, reset=None, mask=None):
                     pairs = [*pairs, (tokens.key[b, t, h], tokens.value[b, t, h])][-solver.window :]
                     a, rate = gates.log_retention[b, t, h].exp(), gates.write_rate[b, t, h]
                     met = a * w if solver.objective.predicts_with == "decayed" else w
-                    shares = solver.age_scores[h, -len(pairs) :].softmax(0)
+                    shares = solver.pair_weights.scores[h, -len(pairs) :].softmax(0)
                     w = a * w
                     for share, (k, v) in zip(shares, pairs, strict=True):
                         w = w + rate * share * torch.outer(v - met @ k, k)

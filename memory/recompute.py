@@ -1,0 +1,59 @@
+"""Trades time for memory: keeps the state at every n-th token and recomputes what lies between.
+
+    T tokens keep  T / n states + n tokens' intermediates   instead of   T tokens' intermediates
+
+Source: gradient checkpointing, Chen et al. 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from .state import leaves, map_leaves
+
+if TYPE_CHECKING:
+    from .core import MemoryCore
+
+Flags = Tensor | None
+Outcome = tuple[Tensor, TensorDict]
+
+
+def recompute(
+    core: MemoryCore,
+    every: int,
+    x: Tensor,
+    state: TensorDict,
+    reset: Tensor | None,
+    mask: Tensor | None,
+    commit: Tensor | None,
+) -> tuple[Tensor, TensorDict]:
+    """`core.consume` in slices of `every` tokens, each run again by the backward pass.
+
+    Memories that `grow` keep their whole cache at every slice.
+    """
+
+    # The leaves go in by themselves: autograd then owns what is kept of them.
+    def run(x: Tensor, reset: Flags, mask: Flags, commit: Flags, *met: Tensor) -> Outcome:
+        next_leaf = iter(met)
+        state_met = map_leaves(lambda _: next(next_leaf), state)
+        return core.consume(x, state_met, reset, mask, commit)
+
+    outputs = []
+    columns: list[Iterable[Any]] = [
+        repeat(None) if part is None else torch.split(part, every, dim=1)
+        for part in (x, reset, mask, commit)
+    ]
+    # An absent flag repeats without end.
+    for parts in zip(*columns, strict=False):
+        y, state = checkpoint(
+            run, *parts, *leaves(state), use_reentrant=False, preserve_rng_state=False
+        )
+        outputs.append(y)
+    return torch.cat(outputs, dim=1), state
