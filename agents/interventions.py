@@ -85,7 +85,7 @@ class Restored:
         self.memories, self.first, self.writes = memories, first, writes
 
     def treat(self, state: TensorDict, moment: Moment) -> Treatment:
-        """The memories of the rows whose episode starts; lives after the last one are left alone."""
+        """The memories in the rows whose episode starts; lives that have none go on."""
         number = moment.lifetime - self.first
         rows = moment.starts_episode & (number >= 0) & (number < len(self.memories))
         writes = None if self.writes else np.zeros(len(rows), bool)

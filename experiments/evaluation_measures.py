@@ -58,6 +58,12 @@ def condition_rows(name: str, lives: Lives) -> Iterator[Row]:
     for index in range(min(last, MAX_EPISODES)):
         yield row("M2", f"regret, {ordinal(index)} episode", regret_of_index(lives, index))
     yield row("M2", "regret by steps", step_regret(lives))
+    told = lives.against_informed()
+    if told.known.any():
+        yield row("M2", "regret against informed play", mean_regret(told))
+        for index in range(min(last, MAX_EPISODES)):
+            label = f"regret against informed play, {ordinal(index)} episode"
+            yield row("M2", label, regret_of_index(told, index))
     segments = segments_of(lives)
     for part in ("transient", "residual"):
         values = means_by(getattr(segments, part), segments.lifetime)

@@ -62,7 +62,9 @@ def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:
         for row in rows
         if row.note and row.code != "M10"
     ]
-    return "\n".join([*lines, "", "What stands behind some of them:", "", *remarks]) + "\n"
+    if remarks:
+        lines += ["", "What stands behind some of them:", "", *remarks]
+    return "\n".join(lines) + "\n"
 
 
 def rich_table(rows: Sequence[Row]) -> Table:
@@ -95,7 +97,8 @@ def _cell(row: Row) -> str:
     if math.isnan(row.value.mean):
         return ABSENT
     if row.code == "M10":
-        return f"never ({row.note})" if math.isinf(row.value.mean) else f"{row.value} ({row.note})"
+        median = row.value.mean
+        return f"{'never' if math.isinf(median) else f'{median:g}'} ({row.note})"
     return str(row.value)
 
 

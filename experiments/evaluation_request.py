@@ -23,6 +23,7 @@ from .evaluation_probe import Writes
 from .settings import Settings
 
 DEFAULT_LIFETIMES = 32
+MOST_STEPS = 100_000  # of a lifetime that is to live a number of segments
 OPTIONS = (
     "num_lifetimes",
     "steps",
@@ -84,7 +85,8 @@ def request(words: Sequence[str]) -> Evaluation:
         raise UsageError(f"seed={seed}: the run was trained on this root seed; choose another")
     segments = _whole(options, "segments", 0, 0)
     lifetimes = settings.evaluation.num_lifetimes or DEFAULT_LIFETIMES
-    steps = _whole(options, "steps", settings.evaluation.steps, 1)
+    most = MOST_STEPS if segments else settings.evaluation.steps
+    steps = _whole(options, "steps", most, 1)
     return Evaluation(
         folder=found.folder,
         step=int(found.content["step"]),

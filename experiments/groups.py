@@ -64,14 +64,32 @@ class Group:
         """Regret of the `index`-th episode of a task: `[num_runs, num_windows]`."""
         return np.stack([curves.by_episode[index] for curves in self.curves])
 
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of every run."""
+        return [int(run.config.seed) for run in self.runs]
+
+    def final_values(self, kind: str, last: float, index: int | None = None) -> list[float]:
+        """Regret (`normalised` or `raw`) at the end of every run; of one episode index or of all."""
+        return [
+            getattr(_of_index(run.final_episodes(last), index).regret(), kind) for run in self.runs
+        ]
+
     def final_regret(self, kind: str, last: float, index: int | None = None) -> Interval:
         """Regret (`normalised` or `raw`) at the end of the runs; of one episode index or of all."""
-        return interval(
-            [
-                getattr(_of_index(run.final_episodes(last), index).regret(), kind)
-                for run in self.runs
-            ]
-        )
+        return interval(self.final_values(kind, last, index))
+
+    def final_by_task(self, last: float) -> Any:
+        """Normalised regret of every task at the end of every run `[num_runs, num_tasks]`, NaN
+        where a run did not meet the task.
+        """
+        ends = [run.final_episodes(last) for run in self.runs]
+        tasks = sorted({str(name) for episodes in ends for name in np.unique(episodes.task)})
+        scores = [
+            [episodes.where(episodes.task == task).regret().normalised for task in tasks]
+            for episodes in ends
+        ]
+        return np.array(scores).reshape(len(ends), len(tasks))
 
 
 def group_runs(runs: Sequence[RunResult]) -> list[Group]:

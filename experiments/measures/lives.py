@@ -10,7 +10,7 @@ mean of `regret_e` over a task is then its pooled regret (`sojourn.envs.pooled_r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +38,7 @@ class Lives:
     achieved: Array
     optimal: Array
     floor: Array
+    informed: Array
     ends_segment: Array
 
     @classmethod
@@ -52,7 +53,7 @@ class Lives:
         """
         if not columns:
             kinds = {"task": str, "by_rate": bool, "ends_segment": bool}
-            real = ("achieved", "optimal", "floor")
+            real = ("achieved", "optimal", "floor", "informed")
             kinds |= dict.fromkeys(real, float)
             return cls(**{f.name: np.zeros(0, kinds.get(f.name, np.int64)) for f in fields(cls)})
         finished = columns["status"].astype(str) != "running"
@@ -66,6 +67,7 @@ class Lives:
             achieved=known.achieved,
             optimal=known.optimal,
             floor=known.floor,
+            informed=known.informed,
             ends_segment=columns["ends_segment"].astype(bool),
         )
 
@@ -75,6 +77,11 @@ class Lives:
     def where(self, chosen: Array) -> Lives:
         """The episodes of a boolean mask `[num_episodes]`."""
         return Lives(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def against_informed(self) -> Lives:
+        """The episodes of tasks that hide something, held against who does not know it either."""
+        told = self.where(np.isfinite(self.informed))
+        return replace(told, optimal=told.informed)
 
     @property
     def known(self) -> Array:

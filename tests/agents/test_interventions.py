@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+
 from sojourn.agents import (
     Ending,
     Exchanged,

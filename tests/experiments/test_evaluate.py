@@ -1,13 +1,17 @@
 """The verb evaluate: held-out lives beside their controls, and nothing of the run is touched."""
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from sojourn.agents import Rollout
 from sojourn.experiments import checkpoint
 from sojourn.experiments.build import build_stream
 from sojourn.experiments.command import main
@@ -111,10 +115,28 @@ def test_the_run_is_not_touched(here: Path) -> None:
     assert measures(here / "one") == measures(here / "file")
 
 
+def test_an_interrupted_evaluation_keeps_what_was_lived(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = Rollout.live
+
+    def live_and_signal(self: Rollout, num_steps: int, *arguments: Any) -> object:
+        os.kill(os.getpid(), signal.SIGINT)
+        return live(self, num_steps, *arguments)
+
+    monkeypatch.setattr(Rollout, "live", live_and_signal)
+    assert main(["evaluate", "run", "num_lifetimes=2", "steps=30", "output=stopped"]) == 130
+    assert "stopped; what was lived is in stopped" in capsys.readouterr().out
+    assert len(read_table(here / "stopped" / "episodes_carried.csv")["episode"]) > 0
+    assert not (here / "stopped" / "measures.csv").exists()
+
+
 def test_by_default_the_folder_lies_in_the_run(here: Path) -> None:
     wanted = request(["run"])
     assert wanted.output.parent == Path("run/evaluations")
     assert wanted.budget.num_lifetimes == 32 and wanted.budget.steps == 1000
+    assert request(["run", "segments=3"]).budget.steps == 100_000
+    assert request(["run", "segments=3", "steps=50"]).budget.steps == 50
     assert wanted.conditions == tuple(CONDITIONS)
     assert wanted.seed != wanted.trained.seed
 

@@ -130,7 +130,7 @@ def test_a_life_ends_with_its_last_segment() -> None:
     assert sorted(set(table.lifetime.tolist())) == [0, 1]
     assert table.segment.max() == 2 and table.ends_segment.sum() == 6
     cut = lived(Condition(agent_of(stream)), stream, Budget(2, 10), SharedLuck(0))
-    assert cut.segment.max() == 1 and cut.ends_segment.sum() == 2
+    assert cut.segment.max() == 0 and cut.ends_segment.sum() == 2
 
 
 def test_an_episode_that_does_not_end_leaves_a_row() -> None:

@@ -221,3 +221,16 @@ def test_relabelling_tasks_changes_no_measure_of_segments() -> None:
     one, other = segments_of(lives_of()), segments_of(lives_of(tasks=(7, 3, 7)))
     np.testing.assert_array_equal(one.visit, other.visit)
     np.testing.assert_allclose(one.regret, other.regret, atol=1e-12)
+
+
+def test_lives_against_informed_play_are_the_episodes_that_hide_something() -> None:
+    columns = columns_of(SCORES)
+    told = columns["task"] == "task 0"
+    informed = np.where(told, 0.7, np.nan)
+    lives = Lives.from_columns(columns | {"informed_return": informed})
+    against = lives.against_informed()
+    assert set(against.task) == {"task 0"} and len(against) == told.sum()
+    expected = (0.7 - lives.achieved[told]) / (0.7 - 0.2)
+    np.testing.assert_allclose(against.regret(), expected)
+    np.testing.assert_array_equal(lives.regret(), Lives.from_columns(columns).regret())
+    assert len(Lives.from_columns(columns).against_informed()) == 0
