@@ -35,10 +35,11 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
     there is nothing to choose; else nested `choices` int64 `[B, num_choices]` and `reals`. Actions
     that the mask rules out are refused; `rand_action` draws legal ones.
 
-    A finite lifetime ends truncated, an endless one never. A reset of rows whose lifetime has ended,
-    or of all rows, begins their next lifetimes (and leaves those alone that have just begun); `set_seed(b)` makes the next reset of all rows
-    begin lifetime b in the first row, b + 1 in the second and so on. `on_episode` is called with the
-    record of every episode that ends. Raises ValueError for a number of lifetimes below one.
+    A finite lifetime ends truncated, an endless one never. A reset of rows whose lifetime has
+    ended, or of all rows, begins their next lifetimes, and leaves those alone that have just begun;
+    `set_seed(b)` makes the next reset of all rows begin lifetime b in the first row, b + 1 in the
+    second and so on. A row in the middle of its lifetime cannot be reset alone. `on_episode` is
+    called with the record of every episode that ends. Raises ValueError for less than one lifetime.
     """
 
     def __init__(
@@ -48,8 +49,8 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
         first_lifetime: int = 0,
         on_episode: Callable[[EpisodeRecord], None] | None = None,
     ) -> None:
-        self.crowd = Crowd(stream, num_lifetimes, first_lifetime)
         super().__init__(device=None, batch_size=[num_lifetimes])
+        self.crowd = Crowd(stream, num_lifetimes, first_lifetime)
         self.stream, self.num_lifetimes = stream, num_lifetimes
         self.on_episode = on_episode
         self._actions = ActionTensors(stream.interface)
@@ -84,8 +85,9 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
     def _reset(self, tensordict: TensorDictBase | None = None, **kwargs: Any) -> TensorDict:
         del kwargs  # what other environments take
         rows = np.ones(self.num_lifetimes, bool)
-        if tensordict is not None and "_reset" in tensordict.keys():
-            rows = tensordict["_reset"].reshape(-1).cpu().numpy()
+        asked = None if tensordict is None else tensordict.get("_reset", None)
+        if asked is not None:
+            rows = asked.reshape(-1).cpu().numpy()
         begun = rows & ~self._at_start
         if rows.all() and (begun.any() or self._next_lifetime is not None):
             self._restart()

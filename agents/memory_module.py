@@ -11,6 +11,7 @@ Source: `torchrl.modules.LSTMModule`, torchrl 0.14.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
@@ -38,7 +39,7 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
     Recurrent mode starts from the state stored at the first step, and from a stored one again where
     the tokens that acting counted say that a step does not follow the one before it: in slices of a
     replay buffer, and in the next observations that value estimators hand over. It writes the state
-    after the last step.
+    after the last step. At a start the clock of an `anchored` memory is the stored one.
 
     `commit_key` names the flag that moves the snapshot of a memory that reads from one (such as
     `("observation", "episode_start")` of a `LifetimeEnv`). Raises ValueError for a memory that
@@ -86,8 +87,7 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
 
         It fills in zeros at a reset; `is_init` then puts the learned initial state in their place.
         """
-        device = next((p.device for p in self.core.parameters()), torch.device("cpu"))
-        return TensorDictPrimer(self.state.spec(device), expand_specs=True)
+        return TensorDictPrimer(self.state.spec(self.core), expand_specs=True)
 
     def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         """Write the outputs and the next state into `tensordict`, which is also returned.
@@ -95,8 +95,8 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
         Raises KeyError for a missing input, ValueError for one of a wrong shape and for a mode that
         does not fit.
         """
-        steps = self._num_steps(tensordict)
-        x = self._tokens(tensordict).reshape(-1, steps, self.core.width)
+        rows, steps = self._rows_and_steps(tensordict)
+        x = self._tokens(tensordict).reshape(rows, steps, self.core.width)
         if is_batchedtensor(x):
             raise RuntimeError(
                 "vmap: a memory cannot be vectorised over value networks; make the value estimator "
@@ -106,7 +106,7 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
         commit = None
         if self.commit_key is not None:
             commit = self._flags(tensordict, self.commit_key, x)
-        carried = self.state.read(tensordict, *init.shape)
+        carried = self.state.read(tensordict, rows, steps)
         if carried is None:
             carried = self._started(init)
         if self.recurrent_mode:
@@ -150,17 +150,18 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
             outputs.append(y)
         return torch.cat(outputs, dim=1), state, age[:, -1] + 1
 
-    def _num_steps(self, tensordict: TensorDictBase) -> int:
+    def _rows_and_steps(self, tensordict: TensorDictBase) -> tuple[int, int]:
+        shape = tensordict.shape
         if self.recurrent_mode:
-            if tensordict.ndim == 0:
-                raise ValueError("recurrent mode: expected a batch axis for time, got a single step")
-            return int(tensordict.shape[-1])
-        if tensordict.ndim and tensordict.names[-1] == "time":
+            if not shape:
+                raise ValueError("recurrent mode: expected a batch axis for time, got one step")
+            return math.prod(shape[:-1]), int(shape[-1])
+        if shape and tensordict.names[-1] == "time":
             raise ValueError(
-                f"step mode: got {tensordict.shape[-1]} steps of a trajectory, expected single "
-                "ones; call inside torchrl.modules.set_recurrent_mode(True)"
+                f"step mode: got {shape[-1]} steps of a trajectory, expected single ones; call "
+                "inside torchrl.modules.set_recurrent_mode(True)"
             )
-        return 1
+        return math.prod(shape), 1
 
     def _tokens(self, tensordict: TensorDictBase) -> Tensor:
         x: Tensor | None = tensordict.get(self.in_key, None)
@@ -194,4 +195,4 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
 
 
 def _names(tensordict: TensorDictBase) -> list[str]:
-    return sorted(str(key) for key in tensordict.keys())
+    return sorted(map(str, tensordict.keys()))

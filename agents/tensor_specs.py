@@ -1,9 +1,9 @@
 """The interface of a stream as TorchRL specs, and its actions as tensors.
 
-    one choice                      action                    int64   [B]
-    reals alone                     action                    float32 [B, num_reals]
-    several parts                   (action, choices)         int64   [B, num_choices]
-                                    (action, reals), if any   float32 [B, num_reals]
+one choice                      action                    int64   [B]
+reals alone                     action                    float32 [B, num_reals]
+several parts                   (action, choices)         int64   [B, num_choices]
+                                (action, reals), if any   float32 [B, num_reals]
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ActionTensors:
         if self._single:
             tensordict["action"] = whole
             return
-        choices, reals = whole.split([len(self._choices), self._num_reals], -1)
+        choices, reals = torch.split(whole, [len(self._choices), self._num_reals], -1)
         if self._reals_alone:
             tensordict["action"] = reals
             return

@@ -25,20 +25,18 @@ class TensorDictState:
 
     def __init__(self, core: MemoryCore, key: Key) -> None:
         self.key = key
-        with torch.no_grad():
-            row = core.init_state(1)
-            age = torch.zeros(1, dtype=torch.int64)
-            self._row = TensorDict({"state": row, "age": age}, batch_size=[1])
+        self._row = _row_of(core)
         paths = self._row.keys(include_nested=True, leaves_only=True)
         self._leaves = {path: self._row[path] for path in sorted(map(as_path, paths))}
         self.keys = [(*as_path(key), *path) for path in self._leaves]
 
-    def spec(self, device: torch.device) -> Composite:
-        """The specs of one row."""
-        spec = Composite({}, device=device)
-        for key, leaf in zip(self.keys, self._leaves.values(), strict=True):
+    def spec(self, core: MemoryCore) -> Composite:
+        """The specs of one row, in the type and on the device that `core` has now."""
+        row, spec = _row_of(core), Composite({})
+        for path, key in zip(self._leaves, self.keys, strict=True):
+            leaf = row[path]
             shape = leaf.shape[1:] or (1,)
-            spec[key] = Unbounded(shape=shape, dtype=leaf.dtype, device=device)
+            spec[key] = Unbounded(shape=shape, dtype=leaf.dtype, device=leaf.device)
         return spec
 
     def read(self, tensordict: TensorDictBase, rows: int, steps: int) -> TensorDict | None:
@@ -74,7 +72,7 @@ class TensorDictState:
         """Put the `state` and `age` `[rows]` after all steps under `("next", key)` of the last one.
 
         Value estimators read what acting has stored at the earlier steps after a module has run
-        over all of them: that stays. Where nothing is stored every step gets the state, without age.
+        over all of them: that stays. Where nothing is stored every step gets the state, at age 0.
         """
         rows, steps = age.shape[0], tensordict.shape[-1]
         acted = ("next", *self.keys[0]) in tensordict.keys(include_nested=True)
@@ -120,7 +118,18 @@ def as_path(key: Key) -> Path:
     return key if isinstance(key, tuple) else (key,)
 
 
-def _nested(like: TensorDict, path: Path, leaves: dict[Path, Tensor], batch: list[int]) -> TensorDict:
+@torch.no_grad()
+def _row_of(core: MemoryCore) -> TensorDict:
+    """What one row holds: the initial state and its age."""
+    state = core.init_state(1)
+    device = next((leaf.device for leaf in (*core.parameters(), *core.buffers())), None)
+    age = torch.zeros(1, dtype=torch.int64, device=device)
+    return TensorDict({"state": state, "age": age}, batch_size=[1])
+
+
+def _nested(
+    like: TensorDict, path: Path, leaves: dict[Path, Tensor], batch: list[int]
+) -> TensorDict:
     """The `leaves` nested as those of `like` at `path`, states that hold nothing included."""
     parts = {
         name: leaves[*path, name]

@@ -21,7 +21,8 @@ from .interface import Array
 
 
 class LegalActions(
-    gymnasium.Wrapper[dict[str, Any], Any, dict[str, Any], Any], gymnasium.utils.RecordConstructorArgs
+    gymnasium.Wrapper[dict[str, Any], Any, dict[str, Any], Any],
+    gymnasium.utils.RecordConstructorArgs,
 ):
     """A `Lifetime` whose actions are a Discrete, a MultiDiscrete or, where there are reals, a Box.
 

@@ -14,7 +14,7 @@ ID = "sojourn/Lifetime-v0"
 
 
 def make_lifetime(stream: Any, index: int = 0, seed: int = 0) -> Lifetime:
-    """The lifetimes of `stream` from number `index` on: what `gymnasium.make(ID, ...)` calls.
+    """The lifetimes of `stream` from number `index` on: what `gymnasium.make` calls for `ID`.
 
     In place of a `Stream` anything that `task_stream` takes: an id of Gymnasium or a list of tasks,
     played under the root `seed`. Raises ValueError for tasks that cannot be played.
