@@ -31,6 +31,7 @@ class Encoder(nn.Module):
         names = [f"{i}_{n.replace('.', '_')}" for i, n in enumerate(self.channel_names)]
         self.channels = nn.ModuleDict(dict(zip(names, encoders, strict=True)))
         self.branches = interface.branches
+        self.has_parts = interface.num_parts > 1
         # previous action (choices one-hot, reals), previous reward, episode start, task start
         num_features = sum(widths) + interface.mask_width + 3
         self.mix = nn.Linear(num_features, width)
@@ -41,7 +42,7 @@ class Encoder(nn.Module):
         features = [encode(observation[name]).to(dtype) for name, encode in channels]
         previous = functional.one_hot(observation["previous_action"], self.num_actions + 1)
         features.append(previous[..., : self.num_actions].to(dtype))
-        if PREVIOUS_PARTS in observation:
+        if self.has_parts:
             features += self._parts(observation[PREVIOUS_PARTS].to(dtype))
         features.append(symlog(observation["previous_reward"]).unsqueeze(-1).to(dtype))
         features.append(observation["episode_start"].unsqueeze(-1).to(dtype))
