@@ -32,6 +32,17 @@ class Decision:
     state: TensorDict
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A slice read at once: `tokens` and `features` `[B, T, D]` before and after the memory; its
+    `state` `[B]` after the last step.
+    """
+
+    tokens: Tensor
+    features: Tensor
+    state: TensorDict
+
+
 class Agent(nn.Module):
     """A policy whose memory is the state that goes in and comes out; the module itself remembers
     nothing.
@@ -39,6 +50,7 @@ class Agent(nn.Module):
 
     def __init__(self, interface: Interface, memory: MemoryCore) -> None:
         super().__init__()
+        self.interface = interface
         self.encoder = Encoder(interface, memory.width)
         self.memory = memory
         self.actions = actions_of(interface)
@@ -81,10 +93,23 @@ class Agent(nn.Module):
         """Live `[B, T]` steps at once: masked outputs of the policy `[B, T, num_outputs]` (logits
         where an action is one choice), values `[B, T]`, state after.
         """
+        read = self.read(observation, state, reset)
+        outputs = self.policy(read.features, observation["action_mask"])
+        return outputs, self.value(read.features), read.state
+
+    def read(
+        self,
+        observation: Mapping[str, Tensor],
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Reading:
+        """Live `[B, T]` steps at once up to the heads; where `mask` is False a step does not
+        write.
+        """
         x, commit = self.encoder(observation), self._commit(observation)
-        features, state = self.memory(x, state, reset, commit=commit)
-        outputs = self.policy(features, observation["action_mask"])
-        return outputs, self.value(features), state
+        features, state = self.memory(x, state, reset, mask, commit)
+        return Reading(x, features, state)
 
     @torch.no_grad()
     def diagnose(

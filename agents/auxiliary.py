@@ -21,10 +21,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .actions import Actions, SeveralParts
-from .agent import Agent
+from .agent import Agent, Reading
 from .auxiliary_targets import ObservationTarget
 from .channel_encoders import symlog
-from .reading import Reading
 
 
 class Auxiliary(nn.Module):
@@ -45,7 +44,7 @@ class Auxiliary(nn.Module):
         if min(self.weights.values()) < 0.0 or not any(self.weights.values()):
             given = ", ".join(f"{name}={weight:g}" for name, weight in self.weights.items())
             raise ValueError(
-                f"auxiliary: expected latent, observation or reward to weigh more than 0, got {given}"
+                f"auxiliary: expected latent, observation or reward to weigh above 0, got {given}"
             )
         self.actions = agent.actions
         width = agent.memory.width
@@ -65,11 +64,12 @@ class Auxiliary(nn.Module):
                 if weight
             }
         )
-        self.to(agent.device)
+        self.to(agent.encoder.mix.weight)
 
     def forward(self, reading: Reading, steps: TensorDict) -> dict[str, Tensor]:
         """Losses by name and their weighted sum `total` on a minibatch `[b, T]`."""
-        inputs = torch.cat([reading.features, action_features(self.actions, steps["action"])], -1)
+        taken = action_features(self.actions, steps["action"]).to(reading.features.dtype)
+        inputs = torch.cat([reading.features, taken], -1)
         predicted = {name: head(inputs) for name, head in self.heads.items()}
         losses = {}
         follows = ~(steps["lifetime_end"][:, :-1] | steps["reset"][:, 1:])

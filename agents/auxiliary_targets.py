@@ -33,7 +33,7 @@ class ObservationTarget:
         """Error `[B, T - 1]` of predictions `[B, T - 1, num_outputs]` for the steps 1 .. T - 1 of
         channels `[B, T, ...]`.
         """
-        parts = predicted.split(self.sizes, -1)
+        parts = torch.split(predicted, self.sizes, -1)
         errors = [
             channel_error(channel, part, observation[name][:, 1:])
             for (name, channel), part in zip(self.channels.items(), parts, strict=True)
@@ -58,15 +58,18 @@ def channel_error(channel: Channel, predicted: Tensor, target: Tensor) -> Tensor
         pixels = target.flatten(2).to(predicted.dtype) / 255.0
         return (predicted - pixels).square().mean(-1)
     if channel.kind == "grid":
-        codes = target.reshape(*steps, -1, len(CELL_CODES)).long().unbind(-1)
-        planes = predicted.reshape(*steps, -1, sum(CELL_CODES)).split(CELL_CODES, -1)
+        cells = math.prod(channel.shape) // len(CELL_CODES)
+        codes = target.reshape(*steps, cells, len(CELL_CODES)).long().unbind(-1)
+        by_cell = predicted.reshape(*steps, cells, sum(CELL_CODES))
+        planes = torch.split(by_cell, list(CELL_CODES), -1)
         errors = [
             cross_entropy(plane, code.clamp(max=size - 1))
             for plane, code, size in zip(planes, codes, CELL_CODES, strict=True)
         ]
         return torch.stack(errors).mean(0)
-    logits = predicted.reshape(*steps, -1, channel.num_values)
-    return cross_entropy(logits, target.reshape(*steps, -1).long())
+    places = math.prod(channel.shape)
+    logits = predicted.reshape(*steps, places, channel.num_values)
+    return cross_entropy(logits, target.reshape(*steps, places).long())
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

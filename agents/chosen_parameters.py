@@ -64,4 +64,4 @@ class ChosenParameters:
             parameter.grad = part.view_as(parameter).to(parameter)
 
     def _split(self, vector: Tensor) -> tuple[Tensor, ...]:
-        return vector.split([parameter.numel() for parameter in self.parameters])
+        return torch.split(vector, [parameter.numel() for parameter in self.parameters])

@@ -2,11 +2,11 @@
 
     g = 1 / (2 n sigma) sum_i [F(phi + sigma e_i; xi_i) - F(phi - sigma e_i; xi_i)] e_i
 
-with e_i ~ N(0, I) over n pairs. F is the mean regret of lifetimes from their first step on. Both members of a pair live the same
-segments with the same uniforms xi_i (common random numbers), so that only the parameters tell them
-apart. No gradient passes through the memory: nothing is truncated, nothing need be differentiable,
-no critic is needed. F is shaped by rank or standardised, and Adam descends the estimate. Sources:
-Salimans et al. 2017 (arXiv 1703.03864); antithetic pairs, Brockhoff et al. 2010.
+with e_i ~ N(0, I) over n pairs. F is the mean regret of lifetimes from their first step on. Both
+members of a pair live the same segments with the same uniforms xi_i (common random numbers), so
+that only the parameters tell them apart. No gradient passes through the memory: nothing is
+truncated, nothing need be differentiable, no critic is needed. F is shaped by rank or standardised,
+and Adam descends the estimate. Source: Salimans et al. 2017, arXiv 1703.03864.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from .agent import Agent
-from .reading import read_in_windows
+from .windows import read_in_windows
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Outputs of the policy `[B, T, num_outputs]` and values `[B, T]` to a scalar."""

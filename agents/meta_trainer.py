@@ -19,12 +19,12 @@ from .agent import Agent
 from .extras import Extras
 from .lifetime_returns import LifetimeReturns
 from .ppo import PPOLoss
-from .reading import read_in_windows
 from .rollout import Rollout
 from .schedules import Schedule, as_schedule
 from .slice_start import renew, state_numbers
 from .trainer import Iteration, Seen, unseen
 from .trajectory import Trajectory
+from .windows import read_in_windows
 
 RATIO_ALARM = 1e-3  # acting and training must agree before the first step of the optimiser
 
@@ -73,7 +73,8 @@ class MetaTrainer:
         """Live a slice, show it, learn from it, and choose the memory the next one starts from."""
         trajectory, episodes = rollout.collect(num_steps)
         seen(trajectory)
-        extras, bonus, told = self.extras, None, {}
+        extras, bonus = self.extras, None
+        told: dict[str, float] = {}
         if extras.transfer is not None:
             decay = self.returns.discount(progress) * self.returns.trace(progress)
             bonus, told = extras.transfer.measure(self.agent, rollout, trajectory, episodes, decay)
@@ -186,14 +187,33 @@ class MetaTrainer:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Take over what `state_dict` gave; what an earlier trainer did not have starts anew."""
-        self.optimizer.load_state_dict(saved["optimizer"])
+        if _fits(self.auxiliary, saved.get("auxiliary")):
+            self.optimizer.load_state_dict(saved["optimizer"])
+        else:  # other heads: the agent's own moments are kept
+            self.optimizer.load_state_dict(self._without_heads(saved["optimizer"]))
         self.returns.load_state_dict(saved["returns"])
         self.generator.set_state(saved["generator"])
         self.updates = saved.get("updates", 0)
-        if self.auxiliary is not None and "auxiliary" in saved:
+        if self.auxiliary is not None and _fits(self.auxiliary, saved.get("auxiliary")):
             self.auxiliary.load_state_dict(saved["auxiliary"])
         if self.extras.transfer is not None and "transfer" in saved:
             self.extras.transfer.load_state_dict(saved["transfer"])
+
+    def _without_heads(self, saved: dict[str, Any]) -> dict[str, Any]:
+        """A saved optimiser of the agent's parameters, which come first, with none for the rest."""
+        own = len(list(self.agent.parameters()))
+        moments = {number: state for number, state in saved["state"].items() if number < own}
+        group = self.optimizer.state_dict()["param_groups"][0]
+        return {
+            "state": moments,
+            "param_groups": [saved["param_groups"][0] | {"params": group["params"]}],
+        }
+
+
+def _fits(heads: nn.Module | None, saved: dict[str, Tensor] | None) -> bool:
+    """Whether saved heads are of the same make."""
+    own = {} if heads is None else {name: p.shape for name, p in heads.state_dict().items()}
+    return own == {name: p.shape for name, p in (saved or {}).items()}
 
 
 def _state_norm(state: TensorDict) -> float:

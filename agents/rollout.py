@@ -57,6 +57,7 @@ class Ending(NamedTuple):
 class Rollout:
     """Plays `agent` in `crowd`. `memory_reset` says which boundary clears the memory.
 
+    Actions draw from `luck` where it is given, else from a generator made from `seed`.
     When a memory is cleared the inputs that speak of the past are cleared with it. The task
     boundary is hidden from the agent, so `memory_reset="task"` is a privileged control.
     """
@@ -69,11 +70,13 @@ class Rollout:
         credit: Credit = "lifetime",
         seed: int = 0,
         greedy: bool = False,
+        luck: SharedLuck | None = None,
     ) -> None:
         check_choice("memory_reset", memory_reset, MemoryReset)
         check_choice("credit", credit, Credit)
         self.agent, self.crowd = agent, crowd
         self.memory_reset, self.credit, self.greedy = memory_reset, credit, greedy
+        self.luck = luck
         self.generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             # A copy: the initial state may be a view of parameters that the optimiser will change.
@@ -109,7 +112,7 @@ class Rollout:
     ) -> list[Ending]:
         """Live `num_steps` steps in every lifetime and keep nothing but the episodes that ended.
 
-        With `luck` the actions draw from there and not from the generator of the rollout; the
+        With `luck` the actions draw from there and not from where the rollout draws; the
         `intervention` is called before every step. Without them the life is that of `collect`.
         """
         endings: list[Ending] = []
@@ -150,6 +153,8 @@ class Rollout:
     def _uniform(self) -> Tensor | None:
         if self.greedy:
             return None
+        if self.luck is not None:
+            return self._shared(self.luck, Moment.of(self.crowd))
         shape = (self.crowd.num_lifetimes, *self.agent.actions.luck_shape)
         uniform = torch.rand(shape, generator=self.generator)
         return uniform.to(self.agent.device)

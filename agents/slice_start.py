@@ -19,7 +19,6 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from .agent import Agent
-from .reading import read_slice
 from .rollout import Rollout
 from .trajectory import Trajectory
 
@@ -38,7 +37,7 @@ def renew(
     distance = float("nan")
     if choice == "replay" or measured:
         steps = trajectory.steps
-        replayed = read_slice(agent, steps["observation"], trajectory.state, steps["reset"]).state
+        replayed = agent.read(steps["observation"], trajectory.state, steps["reset"]).state
         distance = float(staleness(rollout.state, replayed).mean())
         if choice == "replay":
             rollout.state = replayed.clone()

@@ -32,7 +32,6 @@ from sojourn.envs.schedule import Assignment
 from .agent import Agent
 from .life_regret import grouped_regret
 from .luck import SharedLuck
-from .reading import read_slice
 from .rollout import Actor, Rollout
 from .student import student_interval
 from .trajectory import Trajectory
@@ -97,11 +96,10 @@ class Transfer:
         found = boundaries(trajectory, episodes)
         if not len(found.row):
             return None, unknown
-        gained = self._utility(agent, rollout, trajectory, found)
+        gained, lived = self._utility(agent, rollout, trajectory, found)
         known = np.isfinite(gained)
         mean, low, high = student_interval(gained[known])
-        extra = float(2 * len(found.row) * self.num_steps)
-        values = (mean, low, high, float(known.sum()), extra)
+        values = (mean, low, high, float(known.sum()), float(lived))
         told = {f"transfer/{name}": value for name, value in zip(NAMES, values, strict=True)}
         if self.weight == 0.0 or not known.any():
             return None, told
@@ -112,13 +110,13 @@ class Transfer:
     @torch.no_grad()
     def _utility(
         self, agent: Agent, rollout: Rollout, trajectory: Trajectory, found: Boundaries
-    ) -> Array:
+    ) -> tuple[Array, int]:
         rows = torch.from_numpy(found.row).to(agent.device)
         last = torch.from_numpy(found.step).to(agent.device)
         steps = trajectory.steps[rows]
         lived = torch.arange(steps.batch_size[1], device=agent.device) <= last.unsqueeze(1)
-        carried = read_slice(
-            agent, steps["observation"], trajectory.state[rows], steps["reset"], lived
+        carried = agent.read(
+            steps["observation"], trajectory.state[rows], steps["reset"], lived
         ).state
         luck = self.seed + self.updates
         return utility(agent, carried, rollout.crowd.stream, found.follows, self.num_steps, luck)
@@ -162,8 +160,8 @@ def utility(
     follows: Sequence[tuple[int, int]],
     num_steps: int,
     seed: int,
-) -> Array:
-    """U `[n]`: regret of fresh memories minus that of `carried` `[n]` ones.
+) -> tuple[Array, int]:
+    """U `[n]`: regret of fresh memories minus that of `carried` `[n]` ones; and the steps lived.
 
     Memory i lives segment `follows[i]` (lifetime, segment) for at most `num_steps` steps, and so
     does a fresh one, with the luck of `seed`. NaN where no episode of known regret ended in one of
@@ -174,13 +172,18 @@ def utility(
     branches = Rollout(actor, crowd)
     branches.state = torch.cat([carried, actor.init_state(num)]).clone()
     branches.pending_reset = np.zeros(2 * num, bool)
-    endings = branches.live(num_steps, SharedLuck(seed, period=num))
-    records = [ending.record for ending in endings] + crowd.running_episodes()
+    luck, lived, waiting = SharedLuck(seed, period=num), 0, 2 * num
+    records: list[EpisodeRecord] = []
+    while waiting and lived < num_steps:
+        endings = [e for e in branches.live(1, luck) if e.record.lifetime < 2 * num]
+        records += [ending.record for ending in endings]
+        waiting -= sum(ending.ends_segment for ending in endings)
+        lived += 1
+    records += [record for record in crowd.running_episodes() if record.lifetime < 2 * num]
     crowd.close()
-    records = [record for record in records if record.lifetime < 2 * num]
     branch = np.array([record.lifetime for record in records], np.int64)
     regret = grouped_regret(records, branch, 2 * num)
-    return np.asarray(regret[num:] - regret[:num])
+    return np.asarray(regret[num:] - regret[:num]), 2 * num * lived
 
 
 def others_removed(gained: Array) -> Array:

@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import torch
+
 from sojourn.agents import Agreement, LifetimeReturns, MetaTrainer, PPOLoss, Rollout
 from sojourn.agents import gradient_agreement as agreement
 from sojourn.envs import Crowd

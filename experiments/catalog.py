@@ -111,6 +111,12 @@ def header(text: str) -> dict[str, str]:
     return found
 
 
+def parents(text: str) -> list[str]:
+    """The options of the same group that a file builds upon: the plain names in its `defaults`."""
+    defaults = (yaml.safe_load(text) or {}).get("defaults") or []
+    return [entry for entry in defaults if isinstance(entry, str) and entry != "_self_"]
+
+
 def key_comments(text: str) -> dict[str, str]:
     """Dotted key -> the comment on its line, or the comment lines right above it."""
     lines = text.splitlines()

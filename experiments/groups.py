@@ -26,11 +26,19 @@ INCIDENTAL = (
     "keep_checkpoints",
     "log_every",
     "diagnostics_every",
+    "plasticity_every",
+    "trainer.extras.staleness_every",
     "quiet",
     "choices.experiment",
     "evaluation.num_lifetimes",
     "evaluation.every",
+    "stream.workers",
+    "stream.workers._target_",
+    "stream.workers.count",
+    "stream.workers.start",
+    "stream.workers.timeout",
 )
+FOLLOWING = "sojourn.envs.MeasuredCurriculum"
 SCHEDULES = tuple(f"sojourn.agents.{name}" for name in ("Constant", "Linear", "Horizon"))
 
 
@@ -65,18 +73,23 @@ class Group:
         return np.stack([curves.by_episode[index] for curves in self.curves])
 
     @property
+    def follows_agent(self) -> bool:
+        """Whether what is lived depends on the agent beside the seed."""
+        return FOLLOWING in flat(self.runs[0].config).values()
+
+    @property
     def seeds(self) -> list[int]:
         """The seed of every run."""
         return [int(run.config.seed) for run in self.runs]
 
     def final_values(self, kind: str, last: float, index: int | None = None) -> list[float]:
-        """Regret (`normalised` or `raw`) at the end of every run; of one episode index or of all."""
+        """Regret of a kind at the end of every run; of one episode index or all."""
         return [
             getattr(_of_index(run.final_episodes(last), index).regret(), kind) for run in self.runs
         ]
 
     def final_regret(self, kind: str, last: float, index: int | None = None) -> Interval:
-        """Regret (`normalised` or `raw`) at the end of the runs; of one episode index or of all."""
+        """Regret (`normalised`, `raw` or `informed`) at the end; of one episode index or all."""
         return interval(self.final_values(kind, last, index))
 
     def final_by_task(self, last: float) -> Any:

@@ -13,6 +13,10 @@ from rich.text import Text
 from . import catalog
 from .config import ROOT, compose_config, parse
 from .errors import EXIT_OK
+from .help_environments import CHECK_ENV, REFERENCE
+from .help_live import LIVE
+from .help_reports import COMPARE, RECORD
+from .live_settings import default_config
 from .progress import plain_console
 from .schema import HYDRA_KEYS
 
@@ -41,7 +45,7 @@ Live lifetimes that were never trained on, with frozen parameters, beside contro
   conditions       carried and any of reset_task,reset_episode,frozen,shuffled,half_life,random
   num_lifetimes    default evaluation.num_lifetimes of the run, else 32
   steps            most steps of a lifetime; default evaluation.steps of the run
-  segments         whole segments that count of every lifetime; default as many as the steps give
+  segments         whole segments of every lifetime; default as many as the steps give
   greedy           true: the most likely action instead of a sampled one
   seed             root seed of the held-out stream; default derived from the run's
   checkpoint       a checkpoint file instead of the newest one
@@ -52,15 +56,6 @@ Live lifetimes that were never trained on, with frozen parameters, beside contro
 
 The stream is the run's own under another root seed, changed by evaluation.stream of the run or by
 stream words here.
-"""
-COMPARE = """sojourn compare RUN ... [output=FOLDER] [last=0.1] [unfinished=refuse]
-
-Compare finished runs: regret curves with bands over seeds, regret by episode of a task, a table.
-
-  RUN         a run folder, a folder of runs, a pattern such as 'runs/bandit/*', or latest
-  output      folder for the figures, their data and the tables; default runs/comparisons/TIME
-  last        part of a run that counts as its end: a fraction of its steps, or a number of episodes
-  unfinished  refuse, or include runs that did not reach the end of their budget
 """
 CHECK_CORE = """sojourn check-core memory=NAME|FILE.yaml [key=value ...]
 
@@ -91,36 +86,6 @@ Members found in the output folder with the same settings are not trained again,
 give the same command to go on. steps, batch, lr, width, depth, mlp_ratio, task.KEY and memory.KEY
 hold for all members; their defaults for one probe:
 """
-CHECK_ENV = """sojourn check-env ID ... [steps=2000]
-
-Try an environment before a run lives in it: one line a finding, exit code 1 where a law is broken.
-
-  sojourn check-env CartPole-v1 my_package.envs:Foo-v0
-  sojourn check-env '{id: CartPole-v1, wrappers: [gymnasium.wrappers:FlattenObservation]}'
-
-  ID     a registered id, module:Id, module:function, a plug-in, or a task as stream.tasks takes it
-  steps  random steps that the speed and the random floor are measured over
-"""
-REFERENCE = """sojourn reference ID [key=value ...]
-
-Measure how well and how badly an environment can be played, so that regret can be told: train
-single-task agents, choose one on some episodes, estimate the ceiling on others, play at random.
-
-  sojourn reference CartPole-v1
-  sojourn reference my_envs:Thermostat memory=gru num_steps=500000 runs=8
-  sojourn train 'stream.tasks=[{id: CartPole-v1, reference: references/CartPole-v1.yaml}]'
-
-  ID                  a task as stream.tasks takes it, without a reference
-  runs                agents that are trained; default 5, with seeds from seed on
-  num_steps           environment steps of each; default 200,000
-  selection_episodes  episodes that choose one of them; default 200
-  episodes            episodes for the ceiling and again for the floor; default 400
-  most_steps          most steps of ten episodes; default 100,000
-  folder              where the runs lie; default runs/references/ID; finished ones are kept
-  output              the file; default references/ID.yaml
-
-All other words are those of sojourn train. The three sets of episodes have root seeds of their own.
-"""
 STUDY = """sojourn study [study=NAME] [key=value,value ...]
 
 Train every combination of settings and seeds, side by side, and compare them.
@@ -141,9 +106,10 @@ All other words are those of sojourn train; a comma or a range such as 0..4 make
 A member that is finished is kept as a small row file in members/ and is not run again; one that was
 cut is resumed; one that fails is told at the end (exit code 1) and tried again by the same command.
 """
-LIST = """sojourn list [GROUP ...]
+LIST = """sojourn list [GROUP ...] [pictures=FILE.png]
 
-List what can be chosen: memory, stream, agent, trainer, experiment, probe, study.
+List what can be chosen: memory, stream, agent, trainer, experiment, probe, study. With `list stream`
+pictures=FILE.png draws what the first tasks of every stream look like.
 """
 
 
@@ -164,6 +130,16 @@ def help_train(words: Sequence[str]) -> int:
 def help_evaluate(words: Sequence[str]) -> int:
     """Print the help of `evaluate`."""
     return _say(EVALUATE, words)
+
+
+def help_live(words: Sequence[str]) -> int:
+    """Print the help of `live` and its keys."""
+    del words
+    console = plain_console()
+    console.print(LIVE, markup=False, highlight=False)
+    values, comments = OmegaConf.to_container(default_config()), _comments(None, "live")
+    console.print(_keys("life", values, comments, ""))
+    return EXIT_OK
 
 
 def help_compare(words: Sequence[str]) -> int:
@@ -205,6 +181,11 @@ def help_study(words: Sequence[str]) -> int:
     return _say(STUDY, words)
 
 
+def help_record(words: Sequence[str]) -> int:
+    """Print the help of `record`."""
+    return _say(RECORD, words)
+
+
 def help_list(words: Sequence[str]) -> int:
     """Print the help of `list`."""
     return _say(LIST, words)
@@ -227,7 +208,12 @@ def _choices(config: DictConfig) -> Table:
 
 
 def _comments(group: str | None, name: str) -> dict[str, str]:
-    return catalog.key_comments(catalog.text_of(group, name))
+    text = catalog.text_of(group, name)
+    own = catalog.key_comments(text)
+    for parent in catalog.parents(text):
+        inherited = _comments(group, parent)
+        own = inherited | {key: said for key, said in own.items() if said or key not in inherited}
+    return own
 
 
 def _keys(title: str, values: Any, comments: dict[str, str], prefix: str) -> Table:

@@ -10,9 +10,11 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from sojourn.agents import Agent, Rollout, Trainer, Trajectory
+from sojourn.envs import Schedule
 
 from . import checkpoint
 from .folder import RunFolder
+from .plasticity_probe import PlasticityProbe
 from .recorder import Recorder
 from .settings import Settings
 from .stopping import StopRequest
@@ -45,6 +47,7 @@ class Run:
         self.recorder, self.folder, self.settings = recorder, folder, settings
         self.config, self.evaluation = config, evaluation
         self.tracker = RegretTracker()
+        self.plasticity = PlasticityProbe(agent, settings.plasticity_every)
         self.step = 0
         self.updates = 0
         self._saved: int | None = None  # step of the newest checkpoint
@@ -53,6 +56,10 @@ class Run:
     def num_steps(self) -> int | None:
         """The budget in environment steps; None never ends."""
         return planned_steps(self.settings)
+
+    @property
+    def _schedule(self) -> Schedule:
+        return self.rollout.crowd.stream.schedule
 
     def live(self, stop: StopRequest) -> bool:
         """Run until the budget is spent (True) or a stop is asked for (False); saves either way."""
@@ -79,13 +86,16 @@ class Run:
             nonlocal collected, looked
             collected = time.perf_counter()
             self._diagnose(trajectory)
+            self.plasticity.look(trajectory)
             looked = time.perf_counter()
 
         settings = self.settings
+        self.plasticity.begin(self.updates + 1)
         done = self.trainer.iterate(self.rollout, settings.slice_steps, self._progress(), seen)
         end = time.perf_counter()
         if not self.trainer.keeps_slices:
             collected = looked = end
+        self._schedule.observe(done.episodes)
         self.step += settings.steps_per_update
         self.updates += 1
         metrics = done.metrics | self.tracker.update(done.episodes, settings.slice_steps)
@@ -94,6 +104,7 @@ class Run:
             "time/update_seconds": end - looked,
             "time/steps_per_second": settings.steps_per_update / (end - begin),
         }
+        metrics |= self.plasticity.end()
         self.recorder.record(self.step, self.updates, metrics, done.episodes)
         if self.settings.debug:
             self._check_finite(metrics)
@@ -146,6 +157,7 @@ class Run:
             "config": self.config,
             "updates": self.updates,
             "agent": self.agent.state_dict(),
+            "schedule": self._schedule.state_dict(),
             "rollout": self.rollout.state_dict(),
             "trainer": self.trainer.state_dict(),
             "tracker": self.tracker.state_dict(),
@@ -158,6 +170,7 @@ class Run:
         self.step, self.updates = saved["step"], saved["updates"]
         self._saved = self.step
         self.agent.load_state_dict(saved["agent"])
+        self._schedule.load_state_dict(saved.get("schedule", {}))  # before a row asks for a segment
         self.rollout.load_state_dict(saved["rollout"])
         if _kind(saved["config"]) == _kind(self.config):  # another trainer begins anew
             self.trainer.load_state_dict(saved["trainer"])
@@ -167,7 +180,7 @@ class Run:
 
 def _kind(config: str) -> str:
     """The class of a configuration's trainer."""
-    return str(OmegaConf.create(config)["trainer"]["_target_"])
+    return str(OmegaConf.select(OmegaConf.create(config), "trainer._target_"))
 
 
 def planned_steps(settings: Settings) -> int | None:

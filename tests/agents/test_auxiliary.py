@@ -1,4 +1,4 @@
-"""Laws of auxiliary losses: silent when off, targets without gradient, nothing across a life's end."""
+"""Laws of auxiliary losses: silent when off, no gradient into targets, none across a life's end."""
 
 import math
 from collections.abc import Callable
@@ -6,6 +6,9 @@ from functools import partial
 
 import pytest
 import torch
+from tensordict import TensorDict
+from torch import Tensor, nn
+
 from sojourn.agents import (
     Agent,
     Auxiliary,
@@ -15,14 +18,11 @@ from sojourn.agents import (
     PPOLoss,
     Reading,
     Rollout,
-    read_slice,
 )
 from sojourn.agents.auxiliary import action_features, mean_where
 from sojourn.agents.auxiliary_targets import ObservationTarget, channel_error, num_outputs
 from sojourn.agents.channel_encoders import symlog
 from sojourn.envs import Channel, Interface
-from tensordict import TensorDict
-from torch import Tensor, nn
 
 from .conftest import make_agent
 
@@ -116,7 +116,7 @@ def test_off_means_the_same_bits(make_rollout: MakeRollout) -> None:
 def reading_of(rollout: Rollout, steps: TensorDict, state: TensorDict) -> Reading:
     agent = rollout.agent
     assert isinstance(agent, Agent)
-    return read_slice(agent, steps["observation"], state, steps["reset"])
+    return agent.read(steps["observation"], state, steps["reset"])
 
 
 def test_a_latent_target_passes_no_gradient(make_rollout: MakeRollout) -> None:
@@ -185,6 +185,22 @@ def test_the_heads_are_saved_with_the_trainer(make_rollout: MakeRollout) -> None
     assert learner.auxiliary is not None and other.auxiliary is not None
     pairs = zip(learner.auxiliary.parameters(), other.auxiliary.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("before", [None, WEIGHTS, {"latent": 1.0}])
+@pytest.mark.parametrize("after", [None, {"reward": 1.0}])
+def test_other_heads_start_anew_and_the_moments_of_the_agent_stay(
+    make_rollout: MakeRollout, before: dict[str, float] | None, after: dict[str, float] | None
+) -> None:
+    rollout = make_rollout()
+    learner = trainer(rollout, before)
+    learner.iterate(rollout, 5, 0.0)
+    later = trainer(rollout, after)
+    later.load_state_dict(learner.state_dict())
+    for parameter in rollout.agent.parameters():  # type: ignore[attr-defined]
+        kept, was = (one.optimizer.state[parameter]["exp_avg"] for one in (later, learner))
+        assert torch.equal(kept, was)
+    assert math.isfinite(later.iterate(rollout, 5, 0.0).metrics["losses/total"])
 
 
 def test_actions_of_several_parts_are_one_hot_and_real() -> None:

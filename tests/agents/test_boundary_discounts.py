@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tensordict import TensorDict
+from torch import Tensor
+
 from sojourn.agents import (
     LifetimeReturns,
     Linear,
@@ -12,8 +15,6 @@ from sojourn.agents import (
     cut_points,
     lifetime_advantages,
 )
-from tensordict import TensorDict
-from torch import Tensor
 
 from .test_returns import random_flags
 

@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 import torch
+from tensordict import TensorDict
+from torch import Tensor, nn
+
 from sojourn.agents import Constant, Decision, Evolution, Rollout, antithetic_estimate
 from sojourn.agents.actions import OneChoice
 from sojourn.agents.chosen_parameters import ChosenParameters
 from sojourn.agents.evolution import shape
 from sojourn.agents.trainer import unseen
 from sojourn.envs import Crowd
-from tensordict import TensorDict
-from torch import Tensor, nn
 
 from .conftest import bandit_stream
 

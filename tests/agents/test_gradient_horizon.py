@@ -1,9 +1,11 @@
-"""Laws of truncation: nothing crosses a border, values stay, and no border is the whole gradient."""
+"""Laws of truncation: nothing crosses a border, values stay, no border is the whole gradient."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
+
 from sojourn.agents import (
     Agent,
     Extras,
@@ -13,11 +15,9 @@ from sojourn.agents import (
     Rollout,
     gradient_agreement,
     read_in_windows,
-    read_slice,
 )
 from sojourn.agents.gradient_horizon import gradient_of
 from sojourn.agents.trajectory import Trajectory
-from torch import Tensor
 
 from .test_interventions import loud
 
@@ -65,7 +65,7 @@ def test_windows_change_no_value_and_one_window_is_the_whole_slice(
 ) -> None:
     agent, trajectory = slice_of(make_rollout, core_name)
     steps, state = trajectory.steps, trajectory.state
-    whole = read_slice(agent, steps["observation"], state, steps["reset"])
+    whole = agent.read(steps["observation"], state, steps["reset"])
     cut = read_in_windows(agent, steps["observation"], state, steps["reset"], 3)
     torch.testing.assert_close(cut.features, whole.features, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(cut.tokens, whole.tokens)
@@ -108,7 +108,7 @@ def test_the_gradient_of_each_window_is_the_sum_over_windows(make_rollout: MakeR
     state, parts = trajectory.state, []
     for start in (0, 3, 6):
         of = slice(start, start + 3)
-        reading = read_slice(agent, observation[:, of], state, reset[:, of])
+        reading = agent.read(observation[:, of], state, reset[:, of])
         parts.append(gradient_of(agent, agent.value(reading.features).square().sum())[0])
         state = reading.state.detach()
     torch.testing.assert_close(value_sum(3), torch.stack(parts).sum(0), rtol=1e-9, atol=1e-12)

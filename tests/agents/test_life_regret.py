@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from sojourn.agents import episode_regrets, grouped_regret
 from sojourn.agents.student import student_interval, student_quantile
 from sojourn.envs import EpisodeRecord, pooled_regret

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tensordict import TensorDict
+
 from sojourn.agents import Extras, LifetimeReturns, MetaTrainer, PPOLoss, Rollout, staleness
 from sojourn.agents.slice_start import SliceStart, renew
-from tensordict import TensorDict
 
 from .test_interventions import loud
 
@@ -41,7 +42,7 @@ def test_a_replayed_memory_is_that_of_the_new_weights(
             seen = {name: column[:, t] for name, column in trajectory.steps["observation"].items()}
             state = twin.agent.act(seen, state, trajectory.steps["reset"][:, t]).state
     for key in state.keys(True, True):
-        torch.testing.assert_close(rollout.state[key], state[key], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(rollout.state[key], state[key], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("choice", ["keep", "replay", "reset"])
@@ -86,9 +87,7 @@ def test_measuring_changes_no_bits(make_rollout: MakeRollout) -> None:
             learner.iterate(rollout, 7, 0.0)
         return list(rollout.agent.parameters())  # type: ignore[attr-defined]
 
-    assert all(
-        torch.equal(a, b) for a, b in zip(run(), run(staleness_every=1), strict=True)
-    )
+    assert all(torch.equal(a, b) for a, b in zip(run(), run(staleness_every=1), strict=True))
 
 
 def test_staleness_is_measured_at_every_so_many_updates(make_rollout: MakeRollout) -> None:
