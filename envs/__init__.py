@@ -36,10 +36,10 @@ from .dynamic_regret import rate_windows as rate_windows
 from .dynamic_regret import return_windows as return_windows
 from .dynamic_regret import split_regret as split_regret
 from .dynamic_regret import window_width as window_width
-from .evidence import Evidence as Evidence
-from .evidence import Informed as Informed
 from .episodes import CrowdStep as CrowdStep
 from .episodes import EpisodeRecord as EpisodeRecord
+from .evidence import Evidence as Evidence
+from .evidence import Informed as Informed
 from .exchanging_goals import ExchangingGoals as ExchangingGoals
 from .faults import EnvironmentFailed as EnvironmentFailed
 from .faults import EnvironmentFault as EnvironmentFault
@@ -88,10 +88,12 @@ from .regret import reference_gap as reference_gap
 from .regret import reference_problem as reference_problem
 from .regret import regret_by_episode as regret_by_episode
 from .regret import regret_error as regret_error
+from .regret import valid_reference as valid_reference
 from .schedule import Independent as Independent
 from .schedule import NeverRepeating as NeverRepeating
 from .schedule import Recurring as Recurring
 from .schedule import Schedule as Schedule
+from .schedule_measured import MeasuredCurriculum as MeasuredCurriculum
 from .schedule_mixed import Blurry as Blurry
 from .schedule_mixed import Curriculum as Curriculum
 from .schedule_mixed import Drifting as Drifting
@@ -113,8 +115,11 @@ from .task import Segment as Segment
 from .task import Task as Task
 from .task_specs import TaskSpec as TaskSpec
 from .task_specs import family_of as family_of
+from .task_specs import reference_task as reference_task
 from .task_specs import spec_of as spec_of
 from .task_specs import task_stream as task_stream
+from .workers import WorkerFailed as WorkerFailed
+from .workers import Workers as Workers
 
 if TYPE_CHECKING:
     from .minigrid import HiddenReactions as HiddenReactions

@@ -24,6 +24,9 @@ class CartPoleSimulator(Simulator):
         self._shown = np.zeros((num_rows, 4), bool)
         self._max_steps = np.zeros(num_rows, np.int64)
         self._step = np.zeros(num_rows, np.int64)
+        self._action_mask = np.zeros((num_rows, interface.num_actions), bool)
+        self._action_mask[:, :2] = True
+        self._picks = True
 
     def begin_segment(self, row: int, segment: Segment) -> None:
         """Take over the hidden parameters of the segment's task."""
@@ -36,6 +39,8 @@ class CartPoleSimulator(Simulator):
         self._seen[row, : len(seen)] = seen
         self._shown[row] = np.arange(4) < len(seen)
         self._max_steps[row] = task.max_steps
+        whole = self._shown.all() and (self._seen == np.arange(4)).all()
+        self._picks = not whole
 
     def begin_episode(self, row: int, seed: int) -> None:
         """Begin near the upright position."""
@@ -57,12 +62,11 @@ class CartPoleSimulator(Simulator):
     def observation(self) -> Observation:
         """What every row shows of its state."""
         shown = self.interface.zeros(self.num_rows)
-        parts = np.take_along_axis(self._state + self._offset, self._seen, axis=1)
-        width = shown["vector"].shape[1]
-        shown["vector"][:] = np.where(self._shown, parts, 0.0)[:, :width]
-        mask = np.zeros((self.num_rows, self.interface.num_actions), bool)
-        mask[:, :2] = True
-        shown["action_mask"] = mask
+        parts = self._state + self._offset
+        if self._picks:  # as rows that show only some parts of their state need it
+            parts = np.where(self._shown, np.take_along_axis(parts, self._seen, axis=1), 0.0)
+        shown["vector"][:] = parts[:, : shown["vector"].shape[1]]
+        shown["action_mask"] = self._action_mask.copy()
         return shown
 
     def optimal_return(self, row: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .actions import checked_actions
 from .crowd_state import restore_rows
-from .episodes import CrowdStep, EpisodeRecord, InstanceReturns, Status, episode_record
+from .episodes import UNKNOWN, CrowdStep, EpisodeRecord, Status, episode_record, instance_returns
 from .faults import EnvironmentFault, FaultLog
 from .interface import Array, Interface, Observation
 from .regret import valid_reference
@@ -22,7 +22,6 @@ from .stream import Stream
 from .task import Reference, Segment
 
 NEVER = np.iinfo(np.int64).max
-NAN = float("nan")
 
 
 class Crowd:
@@ -52,9 +51,7 @@ class Crowd:
         self._step_limit = np.full(num_lifetimes, NEVER)
         self._reward_scale = np.ones(num_lifetimes, np.float32)
         self._references: list[Reference | None] = [None] * num_lifetimes
-        self._optimal = [NAN] * num_lifetimes
-        self._informed = [NAN] * num_lifetimes
-        self._floor = [NAN] * num_lifetimes
+        self._returns = [UNKNOWN] * num_lifetimes
         for row in range(num_lifetimes):
             self._segments.append(stream.segment(first_lifetime + row, 0))
             self._counters.enter_lifetime(row, first_lifetime + row, self._announced)
@@ -178,9 +175,8 @@ class Crowd:
         return self._simulator.observation() | self._counters.inputs()
 
     def _record(self, row: int, status: Status) -> EpisodeRecord:
-        returns = InstanceReturns(self._optimal[row], self._floor[row], self._informed[row])
-        segment, reference = self._segments[row], self._references[row]
-        return episode_record(self._counters, row, segment, reference, returns, status)
+        known = (self._segments[row], self._references[row], self._returns[row])
+        return episode_record(self._counters, row, *known, status)
 
     def _begin_segment(self, row: int) -> None:
         """Put the segment the cursor points to into the simulator."""
@@ -190,8 +186,7 @@ class Crowd:
         self._simulator.begin_segment(row, segment)
         in_steps = segment.length.unit == "steps"
         self._step_limit[row] = segment.length.amount if in_steps else NEVER
-        reference = valid_reference(segment.task.reference)
-        self._references[row] = reference
+        self._references[row] = reference = valid_reference(segment.task.reference)
         gap = 1.0 if reference is None else reference.ceiling - reference.floor
         self._reward_scale[row] = 1.0 / gap
 
@@ -203,13 +198,9 @@ class Crowd:
     def _seed_episode(self, row: int) -> None:
         """Start the episode the cursor points to and ask how well it could go."""
         segment, episode = self._segments[row], int(self._counters.episode[row])
-        simulator = self._simulator
-        simulator.begin_episode(row, segment.episode_seed(episode))
-        self._optimal[row] = simulator.optimal_return(row)
-        self._floor[row] = simulator.floor_return(row)
+        self._simulator.begin_episode(row, segment.episode_seed(episode))
         reference = self._references[row]
-        hides = reference is not None and reference.informed is not None
-        self._informed[row] = simulator.informed_return(row, episode) if hides else NAN
+        self._returns[row] = instance_returns(self._simulator, row, episode, reference)
 
     def _move_on(self, row: int, fault: EnvironmentFault | None) -> tuple[bool, bool]:
         """Begin what follows an ended episode; says whether the task and the lifetime ended."""

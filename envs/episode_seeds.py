@@ -11,6 +11,7 @@ numbers are reproduced bit for bit.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _MIX_LEFT, _MIX_RIGHT = 0xCA01F9DD, 0x4973F715
 def _constants(start: int, factor: int, num: int) -> list[tuple[int, int]]:
     """What a value is combined with and multiplied by in the 1st, 2nd ... hash."""
     chain = [start * pow(factor, power, 2**32) & MASK for power in range(num + 1)]
-    return list(zip(chain, chain[1:], strict=False))
+    return list(pairwise(chain))
 
 
 _IN = _constants(0x43B0D7E5, 0x931E8875, _POOL * _POOL)

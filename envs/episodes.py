@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from .interface import Array, Observation
 from .regret import episode_reference
 from .rows import RowCounters
+from .simulator import Simulator
 from .task import Reference, Segment, Unit
 
 Status = Literal["terminated", "truncated", "cut", "failed", "running"]
@@ -75,6 +76,18 @@ class InstanceReturns(NamedTuple):
     optimal: float
     floor: float
     informed: float
+
+
+UNKNOWN = InstanceReturns(math.nan, math.nan, math.nan)
+
+
+def instance_returns(
+    simulator: Simulator, row: int, episode: int, reference: Reference | None
+) -> InstanceReturns:
+    """How well the episode that a row just began can go, as episode `episode` of its task."""
+    hides = reference is not None and reference.informed is not None
+    informed = simulator.informed_return(row, episode) if hides else math.nan
+    return InstanceReturns(simulator.optimal_return(row), simulator.floor_return(row), informed)
 
 
 def episode_record(

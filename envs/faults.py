@@ -26,6 +26,12 @@ class EnvironmentMisbehaved(EnvironmentFault, ValueError):
     """An environment returned what no step can be: another shape, a reward that is no number."""
 
 
+def failure(where: str, doing: str, error: Exception, hint: str = "") -> EnvironmentFailed:
+    """An environment's own error as a fault that says where and on what it was raised."""
+    reason = f"{type(error).__name__}: {error}"
+    return EnvironmentFailed(f"{where}: the environment failed on {doing} ({reason}){hint}")
+
+
 class FaultLog:
     """Counts the faults of the rows of a crowd and decides whether they are borne."""
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from .adapter import Adapter, Write
-from .faults import EnvironmentFailed, EnvironmentFault, EnvironmentMisbehaved, OnError
+from .faults import EnvironmentFault, EnvironmentMisbehaved, OnError, failure
 from .interface import Array, Interface, Observation
 from .observation_ports import MASK_KEY
 from .readings import reward_number, unreadable_rows
-from .simulator import Simulator, Transition
+from .simulator import KINDS, Simulator, Transition
 from .task import Env, Segment, Task
 
 MAX_ENVS_PER_ROW = 32
@@ -56,6 +56,7 @@ class GymnasiumSimulator(Simulator):
         self._tasks: list[Task | None] = [None] * num_rows
         self._steps = np.zeros(num_rows, np.int64)
         self._all_rows = list(range(num_rows))
+        self.playing: Array = np.full(1, -1, np.int64)  # the row being stepped, for a watcher
 
     def begin_segment(self, row: int, segment: Segment) -> None:
         """Fetch or make the environment of the segment's task and set its hidden parameters."""
@@ -73,7 +74,7 @@ class GymnasiumSimulator(Simulator):
         try:
             task.configure(slot.env)
         except Exception as error:
-            raise _failure(f"{task.name}, row {row}", "being configured", error) from error
+            raise failure(f"{task.name}, row {row}", "being configured", error) from error
         self._action_mask[row] = slot.adapter.action_mask
         self._playing[row] = slot
         return slot
@@ -82,7 +83,7 @@ class GymnasiumSimulator(Simulator):
         try:
             env = task.make_env()
         except Exception as error:
-            raise _failure(f"{task.name}, row {row}", "being made", error) from error
+            raise failure(f"{task.name}, row {row}", "being made", error) from error
         adapter = Adapter(env, self.interface)
         native = adapter.natives.__getitem__ if adapter.natives else adapter.native
         write = adapter.writer(self._channels, row)
@@ -105,7 +106,7 @@ class GymnasiumSimulator(Simulator):
         try:
             native, info = slot.env.reset(seed=seed)
         except Exception as error:
-            raise _failure(self._name(row), f"reset(seed={seed})", error) from error
+            raise failure(self._name(row), f"reset(seed={seed})", error) from error
         # A shape that NumPy would broadcast raises nothing when it is written.
         problem = slot.adapter.problem(native)
         if problem is not None:
@@ -127,6 +128,7 @@ class GymnasiumSimulator(Simulator):
         self._steps[played] += 1
         with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite and is told
             for row, action in zip(played, actions.tolist(), strict=True):
+                self.playing[0] = row
                 try:
                     outcomes.append(self._step_row(row, action))
                 except EnvironmentFault as fault:
@@ -141,9 +143,9 @@ class GymnasiumSimulator(Simulator):
         for row in faults:
             outcomes[played.index(row)] = BROKEN
             self._drop(row)
-        kinds = (np.float32, np.float32, bool, bool)
-        columns = [np.array([told[i] for told in outcomes], kind) for i, kind in enumerate(kinds)]
-        return Transition(*columns, faults)
+        columns = [np.array([told[i] for told in outcomes], kind) for i, kind in enumerate(KINDS)]
+        reward, expected, terminated, truncated = columns
+        return Transition(reward, expected, terminated, truncated, faults)
 
     def _step_row(self, row: int, action: Any) -> tuple[float, float, bool, bool]:
         """Reward, expected reward, terminated and truncated of one row's step."""
@@ -151,7 +153,7 @@ class GymnasiumSimulator(Simulator):
         try:
             native, given, terminated, truncated, info = slot.env.step(slot.native(action))
         except Exception as error:
-            raise _failure(self._where(row), f"action {action}", error, PAST_LIMIT) from error
+            raise failure(self._where(row), f"action {action}", error, PAST_LIMIT) from error
         try:
             slot.write(native)
         except Exception as error:
@@ -243,8 +245,3 @@ class GymnasiumSimulator(Simulator):
         slot, _ = self._played(row)
         problem = slot.adapter.problem(native)
         return EnvironmentMisbehaved(f"{self._where(row)}: {problem or error}")
-
-
-def _failure(where: str, doing: str, error: Exception, hint: str = "") -> EnvironmentFailed:
-    reason = f"{type(error).__name__}: {error}"
-    return EnvironmentFailed(f"{where}: the environment failed on {doing} ({reason}){hint}")

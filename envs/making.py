@@ -19,8 +19,8 @@ import gymnasium
 from .task import Env
 
 Source = str | Callable[..., Env]
-MINIGRID = ("MiniGrid-", "BabyAI-")
-"""Ids that are registered when minigrid is imported."""
+MINIGRID = ("MiniGrid-", "BabyAI-", "Sojourn-")
+"""Ids that are registered when our room of MiniGrid is imported."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _limited(env: Env, source: Source, max_episode_steps: int | None) -> Env:
 def _factory(source: str) -> Callable[..., Env] | None:
     """The function or class that "module:name" names; None for a registered id."""
     if source.startswith(MINIGRID):
-        gymnasium.register_envs(import_module("minigrid"))
+        import_module(f"{__package__}.minigrid")  # takes a second
     _, colon, name = source.partition(":")
     if not colon or not name.isidentifier():
         return None

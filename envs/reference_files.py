@@ -28,6 +28,24 @@ ABOUT = ("task", "versions")
 DEFAULT_UNIT = "return"
 
 
+def reference_of(
+    given: Mapping[str, Any] | str | Path | None, task: Mapping[str, Any]
+) -> Reference | None:
+    """The reference that a task was given: numbers, a file, or the shipped one where nothing was.
+
+    None where there is none. Raises ValueError for numbers that are missing or unknown and for a
+    file as `read_reference` does.
+    """
+    if given is None:
+        return shipped_reference(task)
+    if not isinstance(given, Mapping):
+        return read_reference(given, task)
+    try:
+        return Reference(**{"kind": "user", **given})
+    except TypeError as error:
+        raise ValueError(f"reference of {task.get('id')}: {error}") from error
+
+
 def read_reference(path: Path | str, task: Mapping[str, Any]) -> Reference:
     """The reference in a file, which must be one of `task` (see `reference_task`).
 
@@ -66,9 +84,11 @@ def reference_text(
     rows: dict[str, Any] = {"task": dict(task), "kind": reference.kind}
     rows |= {name: getattr(reference, name) for name in VALUES}
     if reference.evidence is not None:
-        rows |= asdict(reference.evidence)
+        told = asdict(reference.evidence)
+        rows |= {key: value for key, value in told.items() if value not in ((), "")}
     rows["versions"] = dict(versions)
-    return f"# {title}\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in rows.items())
+    lines = [f"{key}: {json.dumps(_rounded(value))}\n" for key, value in rows.items()]
+    return f"# {title}\n" + "".join(lines)
 
 
 def _reference(content: Mapping[str, Any], path: Path | str) -> Reference:
@@ -76,10 +96,14 @@ def _reference(content: Mapping[str, Any], path: Path | str) -> Reference:
     given = {name: _tuple(content[name]) for name in counted}
     try:
         evidence = Evidence(**{"num_ceiling": 0, "num_floor": 0, **given}) if given else None
-        values = {name: float(content[name]) for name in VALUES if name in content}
+        floor, floor_error, ceiling, ceiling_error, reward_range = (
+            float(content.get(name, 0.0)) for name in VALUES
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-    return Reference(kind=str(content.get("kind", "user")), evidence=evidence, **values)
+    kind = str(content.get("kind", "user"))
+    levels = (floor, ceiling, kind, floor_error, ceiling_error, reward_range)
+    return Reference(*levels, evidence=evidence)
 
 
 @cache
@@ -123,6 +147,11 @@ def _value(text: str) -> Any:
         return json.loads(bare)
     except ValueError:
         return bare
+
+
+def _rounded(value: Any) -> Any:
+    """Six digits say more than any sample does."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _tuple(value: Any) -> Any:

@@ -7,11 +7,12 @@ each task draws its family by weight.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .episodes import EpisodeRecord
 from .interface import Array
 from .seeding import draw_seed, generator
 from .task import Family, Task
@@ -20,7 +21,7 @@ PoolScope = Literal["lifetime", "stream"]
 
 # First numbers of the paths of random draws: pools and orders never share a generator.
 POOL, ORDER, FRESH = 0, 1, 2
-BLUR, NESTED, PATH, LENGTH, COUNT = 3, 4, 5, 6, 7
+BLUR, NESTED, PATH, LENGTH, COUNT, CHOICE = 3, 4, 5, 6, 7, 8
 
 
 class Assignment(NamedTuple):
@@ -32,7 +33,13 @@ class Assignment(NamedTuple):
 
 
 class Schedule(ABC):
-    """An endless order of tasks for every lifetime."""
+    """An endless order of tasks for every lifetime.
+
+    Where it `follows_agent` the order depends on what a run `observe`s: two agents under one seed
+    live different lives, so that their runs cannot be paired.
+    """
+
+    follows_agent = False
 
     def __init__(self, families: Sequence[Family], weights: Sequence[float] | None) -> None:
         self.families = tuple(families)
@@ -46,6 +53,16 @@ class Schedule(ABC):
     @abstractmethod
     def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
         """The task of segment `index` of a lifetime, and its instance seed."""
+
+    def observe(self, episodes: Iterable[EpisodeRecord]) -> None:
+        """Be told of the episodes that a training run finished; most schedules do not care."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What depends on the episodes that were observed."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
 
     def draw(self, rng: np.random.Generator, number: int) -> tuple[Task, int]:
         """The `number`-th task and its instance seed, all randomness from `rng`."""

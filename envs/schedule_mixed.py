@@ -134,6 +134,8 @@ class Nested(Schedule):
         for schedule in schedules:
             if not isinstance(schedule, Schedule):
                 raise ValueError(f"schedules: expected Schedule objects, got {schedule!r}")
+            if schedule.follows_agent:
+                raise ValueError(f"schedules: {type(schedule).__name__} cannot be nested")
         if stay < 1:
             raise ValueError(f"stay: expected at least 1, got {stay}")
         super().__init__([family for inner in schedules for family in inner.families], None)

@@ -6,9 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from .faults import EnvironmentFault
 from .interface import Array, Interface, Observation
 from .task import Segment
+
+KINDS = (np.float32, np.float32, bool, bool)
+"""Element types of the four arrays of a transition."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ A stream holds no position: whoever plays it keeps the cursor (`Crowd`).
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from collections.abc import Callable
+from functools import cached_property, partial, reduce
 from typing import Literal, get_args
 
 from .faults import OnError
@@ -16,6 +17,8 @@ from .schedule import Schedule
 from .seeding import checked_seed
 from .simulator import Simulator
 from .task import Length, Segment
+from .worker_simulator import WorkerSimulator
+from .workers import Workers
 
 Announcement = Literal["hidden", "announced"]
 Backend = Literal["auto", "gymnasium"]
@@ -30,7 +33,8 @@ class Stream:
     `auto` (a vectorised simulator where all families have the same one) or `gymnasium` (always
     step environments). `on_error` says what happens when an environment breaks: the error stops the
     run (`raise`), the episode ends and the next begins (`skip_episode`), or so does the segment
-    (`replace_task`). Raises ValueError for an invalid argument.
+    (`replace_task`). `workers` processes step the environments side by side, or the run itself does
+    (0). Raises ValueError for an invalid argument.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Stream:
         announce: Announcement = "hidden",
         backend: Backend = "auto",
         on_error: OnError = "raise",
+        workers: int | Workers = 0,
     ) -> None:
         if isinstance(lifetime_segments, int) and lifetime_segments < 1:
             raise ValueError(f"lifetime_segments: expected at least 1, got {lifetime_segments}")
@@ -59,6 +64,7 @@ class Stream:
         self.announce = announce
         self.backend = backend
         self.on_error: OnError = on_error
+        self.workers = workers if isinstance(workers, Workers) else Workers(workers)
 
     @cached_property
     def interface(self) -> Interface:
@@ -81,9 +87,16 @@ class Stream:
 
     def simulator(self, num_rows: int) -> Simulator:
         """What can play `num_rows` lifetimes of this stream side by side."""
+        make = self._maker(num_rows)
+        if self.workers.count == 0:
+            return make()
+        return WorkerSimulator(self.interface, num_rows, make, self.workers)
+
+    def _maker(self, num_rows: int) -> Callable[[], Simulator]:
+        """What makes a simulator in whichever process calls it."""
         types = {family.simulator_type() for family in self.schedule.families}
         if self.backend == "auto" and len(types) == 1:
             vectorised = types.pop()
             if vectorised is not None:
-                return vectorised(self.interface, num_rows)
-        return GymnasiumSimulator(self.interface, num_rows, self.on_error)
+                return partial(vectorised, self.interface, num_rows)
+        return partial(GymnasiumSimulator, self.interface, num_rows, self.on_error)

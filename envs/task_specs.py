@@ -20,12 +20,15 @@ import numpy as np
 from .faults import OnError
 from .gymnasium_family import GymnasiumFamily
 from .interface import Interface
+from .lengths import RandomCount, RandomLength
 from .making import MINIGRID, Changes, source_name
 from .plugins import plugins
+from .reference_files import reference_of
 from .schedule import Independent, NeverRepeating, Recurring, Schedule
 from .simulator import Simulator
 from .stream import Announcement, Backend, Stream
-from .task import Family, Length, Reference, Task
+from .task import Family, Length, Task
+from .workers import Workers
 
 Order = Literal["never_repeating", "recurring", "independent"]
 ORDERS: dict[Order, Callable[[Sequence[Family], Sequence[float] | None], Schedule]] = {
@@ -36,6 +39,8 @@ ORDERS: dict[Order, Callable[[Sequence[Family], Sequence[float] | None], Schedul
 PLAYED_BY_MINIGRID = {"id", "kwargs", "instance", "missions", "name", "length", "weight"}
 """With any other key a MiniGrid id is played as any environment is, without the planner."""
 
+EARNING = ("kwargs", "attributes", "wrappers", "max_episode_steps", "unit")
+
 
 @dataclass(frozen=True)
 class TaskSpec:
@@ -43,8 +48,9 @@ class TaskSpec:
 
     `id` is a registered id, `module:Id`, `module:function` or the name of a plug-in. `kwargs`,
     `attributes` and `wrappers` are explained at `making.Changes`; `length` is a number of episodes
-    or `{amount: 500, unit: steps}`; `reference` holds `floor` and `ceiling` (and their errors);
-    `weight` is how often the task is drawn, relative to the others.
+    or `{amount: 500, unit: steps}`; `reference` holds `floor` and `ceiling` (and their errors), or
+    is a file of `sojourn reference`; `weight` is how often the task is drawn, relative to the
+    others.
     """
 
     id: Any
@@ -55,7 +61,7 @@ class TaskSpec:
     unit: Any = "return"
     instance: Any = None
     missions: Any = None
-    reference: Mapping[str, Any] | None = None
+    reference: Mapping[str, Any] | str | None = None
     length: Any = None
     weight: float | None = None
     name: str | None = None
@@ -65,11 +71,12 @@ def task_stream(
     tasks: Sequence[Any] | str,
     seed: int,
     order: Order = "never_repeating",
-    length: Length | None = None,
-    lifetime_segments: int | None = None,
+    length: Length | RandomLength | None = None,
+    lifetime_segments: int | RandomCount | None = None,
     announce: Announcement = "hidden",
     backend: Backend = "auto",
     on_error: OnError = "raise",
+    workers: int | Workers = 0,
 ) -> Stream:
     """A stream of the listed tasks: ids, mappings of `TaskSpec`, factories or families.
 
@@ -98,7 +105,7 @@ def task_stream(
         shares = [1.0 if weight is None else weight for weight in weights]
     schedule = ORDERS[order](families, shares)
     return Stream(
-        schedule, length or Length(5), seed, lifetime_segments, announce, backend, on_error
+        schedule, length or Length(5), seed, lifetime_segments, announce, backend, on_error, workers
     )
 
 
@@ -117,6 +124,15 @@ def spec_of(task: Any) -> TaskSpec:
     if "id" not in given:
         raise ValueError(f"expected the key 'id', got {sorted(given)}")
     return TaskSpec(**given)
+
+
+def reference_task(spec: TaskSpec) -> dict[str, Any]:
+    """What a reference belongs to: the id and all that changes how much can be earned."""
+    changed = _changed(spec)
+    return {
+        "id": source_name(spec.id),
+        **{key: getattr(spec, key) for key in EARNING if key in changed},
+    }
 
 
 def family_of(spec: TaskSpec) -> Family:
@@ -174,10 +190,7 @@ def _family(spec: TaskSpec) -> Family:
 
 
 def _gymnasium_family(spec: TaskSpec, source: Any) -> GymnasiumFamily:
-    try:
-        reference = None if spec.reference is None else Reference(**_kind(spec.reference))
-    except TypeError as error:
-        raise ValueError(f"reference of {source_name(source)}: {error}") from error
+    reference = reference_of(spec.reference, reference_task(spec))
     return GymnasiumFamily(
         source,
         spec.kwargs,
@@ -188,10 +201,6 @@ def _gymnasium_family(spec: TaskSpec, source: Any) -> GymnasiumFamily:
         spec.missions or "ignored",
         Changes(spec.wrappers, spec.attributes),
     )
-
-
-def _kind(reference: Mapping[str, Any]) -> dict[str, Any]:
-    return {"kind": "user", **reference}
 
 
 def _changed(spec: TaskSpec) -> set[str]:

@@ -47,6 +47,7 @@ class Episodes:
 
     step: Array
     lifetime: Array
+    segment: Array
     task: Array
     episode: Array
     achieved: Array
@@ -81,6 +82,7 @@ class Episodes:
         return cls(
             step=columns["step"].astype(np.int64),
             lifetime=columns["lifetime"].astype(np.int64),
+            segment=columns["segment"].astype(np.int64),
             task=columns["task"].astype(str),
             episode=columns["episode"].astype(np.int64),
             achieved=np.where(np.isfinite(expected), expected, sampled),

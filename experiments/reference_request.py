@@ -110,8 +110,13 @@ def request(words: Sequence[str]) -> ReferenceRequest:
     name, rest = words[0], list(words[1:])
     spec = _spec(name)
     options, paths, training = _sorted(rest)
-    if not any(word.startswith("num_steps=") for word in training):
-        training.append(f"num_steps={DEFAULT_STEPS}")
+    # Where returns count an agent must feel that an episode ends, where the rate does it must not.
+    defaults = {
+        "num_steps": DEFAULT_STEPS,
+        "credit": "lifetime" if spec.unit == "rate" else "episode",
+    }
+    given = {word.partition("=")[0] for word in training}
+    training += [f"{key}={value}" for key, value in defaults.items() if key not in given]
     training.insert(0, f"stream.tasks=[{name}]")
     config = compose_config(parse(training))
     slug = reference_path(Path(), str(spec.id)).stem

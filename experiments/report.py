@@ -87,7 +87,7 @@ def references(stream: Stream) -> dict[str, Reference | None]:
 
 def provisional(reference: Reference) -> str:
     """What stands behind the kind of a ceiling whose error is above a tenth of the gap."""
-    return ", provisional" if is_provisional(reference) else ""
+    return " (provisional)" if is_provisional(reference) else ""
 
 
 def reference_row(reference: Reference | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ cost paths", with re-opening; the reward is `minigrid.minigrid_env.MiniGridEnv._
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import ceil
@@ -21,8 +21,8 @@ from ..task import Env
 from .planner_bounds import LowerBound
 from .planner_families import goal_of
 from .planner_goals import Goal, Outcome
-from .planner_rules import ByRules, RuleBound
 from .planner_model import FORWARD, State, Unplannable, World, successors
+from .planner_rules import ByRules, RuleBound
 
 MAX_NODES = 100_000
 CONTINUED = -1  # in place of an action: the episode goes on
@@ -118,8 +118,9 @@ class _Search:
         self._world = world
         self._goal = goal
         self._actions = goal.actions & allowed
-        by_rules = isinstance(goal, ByRules)
-        self._bound = RuleBound(world, goal) if by_rules else LowerBound(world, goal)
+        self._bound: Callable[[State], int] = LowerBound(world, goal)
+        if isinstance(goal, ByRules):
+            self._bound = RuleBound(world, goal)
         self._bounds: dict[State, int] = {}
 
     def run(self, weight: float, max_nodes: int) -> tuple[tuple[int, ...] | None, int]:

@@ -1,6 +1,6 @@
 """What the planner knows of rule rooms: how things react, and how far the goal still is.
 
-    bound(bring a to b) = way to a + 1 + way from there to b + 1,  or the same with a and b exchanged
+    bound(bring a to b) = way to a + 1 + way from there to b + 1,  or with a and b exchanged
     bound(make c)       = bound of the condition of the rule that makes c,  0 where c exists
 
 Every success takes these actions, so A* that follows the bound is exact.
@@ -16,7 +16,7 @@ from .planner_model import CARRIED, DROP, GONE, NOTHING, OUTSIDE, PICKUP, State,
 
 
 class Needed(NamedTuple):
-    """A condition on things by their numbers: one in the hand, or two on cells that share a side."""
+    """A condition on numbered things: one in the hand, or two on cells that share a side."""
 
     things: tuple[int, ...]
 

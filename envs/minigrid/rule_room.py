@@ -38,7 +38,8 @@ class RuleRoom(MiniGridEnv):
         kinds, colours = list(THINGS), list(COLOURS)
         super().__init__(
             mission_space=MissionSpace(
-                mission_func=self._gen_mission, ordered_placeholders=[colours, kinds, colours, kinds]
+                mission_func=self._gen_mission,
+                ordered_placeholders=[colours, kinds, colours, kinds],
             ),
             grid_size=size,
             max_steps=3 * size**2 if max_steps is None else max_steps,
@@ -64,7 +65,7 @@ class RuleRoom(MiniGridEnv):
         """Move; then everything that can react does, and the goal is looked at."""
         shown, reward, terminated, truncated, info = super().step(action)
         if self._react():
-            shown = self.gen_obs()
+            shown = self.gen_obs()  # type: ignore[no-untyped-call]
         if not terminated and self._holds(self.puzzle.goal):
             reward, terminated = self._reward(), True
         return shown, reward, terminated, truncated, info
@@ -82,29 +83,32 @@ class RuleRoom(MiniGridEnv):
     def _apply(self, number: int) -> None:
         condition, product = self.puzzle.rules[number].condition, self.products[number]
         if condition.predicate == "hold":
-            self.carrying = product
-            product.cur_pos = np.array([-1, -1])
+            vars(self)["carrying"] = product  # declared as None by MiniGrid
+            product.cur_pos = (-1, -1)
             return
-        first, second = (self._place(item) for item in condition.items)
-        assert first is not None and second is not None
-        self.grid.set(*second, None)
-        self.grid.set(*first, product)
-        product.init_pos = product.cur_pos = first
+        place, other = self._places(condition)
+        self.grid.set(*other, None)
+        self.grid.set(*place, product)
+        product.init_pos = product.cur_pos = place
 
     def _holds(self, condition: Condition) -> bool:
         if condition.predicate == "hold":
-            return self.carrying is not None and looks(self.carrying) == condition.items[0]
-        places = [self._place(item) for item in condition.items]
-        if None in places:
+            carried: WorldObj | None = self.carrying
+            return carried is not None and looks(carried) == condition.items[0]
+        places = self._places(condition)
+        if len(places) < 2:
             return False
-        (x, y), (other_x, other_y) = places  # type: ignore[misc]
+        (x, y), (other_x, other_y) = places
         return abs(x - other_x) + abs(y - other_y) == 1
 
-    def _place(self, item: Item) -> tuple[int, int] | None:
-        for number, thing in enumerate(self.grid.grid):
-            if thing is not None and looks(thing) == item:
-                return number % self.grid.width, number // self.grid.width
-        return None
+    def _places(self, condition: Condition) -> list[tuple[int, int]]:
+        """Where the items of a condition lie, in its order, without those that lie nowhere."""
+        lying = {
+            looks(thing): (number % self.grid.width, number // self.grid.width)
+            for number, thing in enumerate(self.grid.grid)
+            if thing is not None
+        }
+        return [lying[item] for item in condition.items if item in lying]
 
 
 def made(item: Item) -> WorldObj:

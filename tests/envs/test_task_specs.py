@@ -19,6 +19,8 @@ from sojourn.envs import (
     GymnasiumFamily,
     Length,
     MinigridFamily,
+    RandomCount,
+    RandomLength,
     TaskSpec,
     family_of,
     spec_of,
@@ -213,3 +215,22 @@ def test_wrappers_go_around_in_order() -> None:
     }
     family = family_of(spec_of(spec))
     assert family.interface.channels["vector"].shape == (15,)
+
+
+def test_our_own_grids_keep_their_planner_or_are_played_as_any_environment() -> None:
+    assert isinstance(family_of(spec_of("Sojourn-TwoGoals-v0")), MinigridFamily)
+    short = family_of(spec_of({"id": "Sojourn-Unlock-v0", "max_episode_steps": 9}))
+    assert isinstance(short, GymnasiumFamily)
+    short.draw(np.random.default_rng(0)).make_env().close()
+
+
+def test_lengths_of_segments_and_lives_may_be_hidden() -> None:
+    stream = task_stream(
+        ["CartPole-v1"],
+        seed=0,
+        length=RandomLength(2, 5, "episodes"),
+        lifetime_segments=RandomCount(1, 4),
+    )
+    amounts = {stream.segment(0, k).length.amount for k in range(40)}
+    assert amounts == {2, 3, 4, 5}
+    assert {stream.num_segments(life) for life in range(40)} == {1, 2, 3, 4}

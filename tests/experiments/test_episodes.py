@@ -154,3 +154,26 @@ def test_the_tracker_sums_what_the_windows_sum() -> None:
     again = RegretTracker()
     again.load_state_dict(tracker.state_dict())
     assert again.update(updates[1], 8) == tracker.update(updates[1], 8)
+
+
+def test_regret_against_informed_play_is_a_second_number_and_never_mixed() -> None:
+    hidden = replace(RECORD, task="b", informed_return=0.7)
+    mixed = [RECORD, hidden, replace(hidden, total_return=0.7, episode=1)]
+    found = Episodes.from_records(mixed, 0)
+    plain = Episodes.from_records([replace(r, informed_return=np.nan) for r in mixed], 0)
+    assert found.regret().normalised == plain.regret().normalised
+    assert found.regret().raw == plain.regret().raw and np.isnan(plain.regret().informed)
+    assert found.regret().informed == pytest.approx((0.2 / 0.5 + 0.0) / 2), "of task b alone"
+    metrics = RegretTracker().update(mixed, 10)
+    assert metrics["continual/regret_informed"] == pytest.approx(0.2)
+    assert metrics["continual/regret_informed_episode_2"] == pytest.approx(0.0)
+    assert not any("informed" in name for name in RegretTracker().update([RECORD], 10))
+
+
+def test_tables_of_older_runs_have_no_informed_returns(tmp_path: Path) -> None:
+    row = record_row(RECORD, 3)
+    del row["informed_return"]
+    table = Table(tmp_path / "episodes.csv")
+    table.append([row])
+    table.close()
+    assert np.isnan(Episodes.from_table(tmp_path / "episodes.csv").informed).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,9 @@ def test_reference_of_the_small_room() -> None:
     assert reference.reward_range == 1.0
     assert task_of(hidden_rules()).reference is reference, "measured once"
     plain = MinigridFamily(ROOM, {"max_steps": 40}, num_actions=3)
-    assert task_of(plain).reference is reference, "names of actions do not matter"
+    named = task_of(plain).reference
+    assert named is not None and named.informed is None and reference.informed is not None
+    assert replace(reference, informed=None) == named, "only the informed care about names"
 
 
 def test_floor_is_the_random_policy() -> None:

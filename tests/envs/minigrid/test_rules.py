@@ -1,4 +1,4 @@
-"""Rule rooms: every draw can be solved, the symbolic model is the room, and its plans are shortest."""
+"""Rule rooms: every draw can be solved, the model is the room, and its plans are shortest."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def told(world: World, state: State) -> tuple[Any, ...]:
         for n, place in enumerate(state.places)
         if place >= 0
     }
-    return (x, y, state.pose & 3), None if state.carried == NOTHING else things[state.carried], lying
+    return (
+        (x, y, state.pose & 3),
+        None if state.carried == NOTHING else things[state.carried],
+        lying,
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -138,7 +142,11 @@ def test_a_chain_of_reactions_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [({"size": 5}, "at least 6"), ({"max_rules": 3}, "0 to 2"), ({"num_distractors": -1}, "0 to 3")],
+    [
+        ({"size": 5}, "at least 6"),
+        ({"max_rules": 3}, "0 to 2"),
+        ({"num_distractors": -1}, "0 to 3"),
+    ],
 )
 def test_arguments_out_of_range_are_refused(arguments: dict[str, int], told: str) -> None:
     with pytest.raises(ValueError, match=told):
