@@ -26,7 +26,8 @@ class Verb(NamedTuple):
 VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
     "evaluate": Verb("evaluate", "evaluate", "RUN [key=value ...]", "live held-out lifetimes"),
-    "compare": Verb("compare", "compare", "RUN ... [output=FOLDER] [last=0.1]", "compare runs"),
+    "live": Verb("live", "live", "RUN [key=value ...]", "live on and on, learning all the while"),
+    "compare": Verb("compare", "compare", "RUN ... [key=value ...]", "compare runs, with a page"),
     "check-core": Verb(
         "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
     ),
@@ -34,6 +35,7 @@ VERBS = {
     "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
     "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
     "reference": Verb("reference", "reference", "ID [key=value ...]", "measure floor and ceiling"),
+    "record": Verb("record", "record", "RUN [key=value ...]", "a lifetime as a moving picture"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
 }
 HELP_WORDS = ("--help", "-h", "help")

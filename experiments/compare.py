@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .comparison import plain_table, rich_table, write_tables
-from .comparison_figures import draw_figures
+from .comparison import rich_table
+from .comparison_output import REPORT, Request, write_comparison
 from .errors import EXIT_OK, RunError, UsageError, hint
 from .folder import LATEST, RUNS, latest_run
 from .groups import group_runs
@@ -20,10 +20,12 @@ from .results import CONFIG_FILE, RunResult
 
 @dataclass(frozen=True)
 class Options:
-    """`last`: the end of a run, a fraction of its steps below 1, else a number of episodes."""
+    """`request.last`: the end of a run, a fraction of its steps below 1, else a number of
+    episodes.
+    """
 
     output: Path
-    last: float = 0.1
+    request: Request
     unfinished: str = "refuse"
 
 
@@ -34,15 +36,13 @@ def compare(words: Sequence[str]) -> int:
     runs = [RunResult.read(path) for path in find_runs(patterns)]
     check_finished(runs, options.unfinished)
     groups = group_runs(runs)
-    options.output.mkdir(parents=True, exist_ok=True)
-    table = plain_table(groups, options.last)
-    write_tables(options.output, table, groups)
-    draw_figures(options.output, groups)
+    table = write_comparison(options.output, groups, options.request)
     console = plain_console()
     console.print(rich_table(table))
     for line in table.notes:
         console.print(line, markup=False, highlight=False)
-    console.print(f"figures, data and tables in {options.output}", markup=False, highlight=False)
+    report = options.output / REPORT
+    console.print(f"figures, data and tables beside {report}", markup=False, highlight=False)
     return EXIT_OK
 
 
@@ -53,6 +53,7 @@ def parse_options(words: Sequence[str]) -> Options:
     output = Path(values.pop("output", RUNS / "comparisons" / stamp))
     text = values.pop("last", "0.1")
     unfinished = values.pop("unfinished", "refuse")
+    reference, declared = values.pop("reference", ""), values.pop("declared", "")
     try:
         last = float(text)
     except ValueError:
@@ -61,7 +62,7 @@ def parse_options(words: Sequence[str]) -> Options:
         raise UsageError(f"last={text}: expected a fraction such as 0.1 or a number of episodes")
     if unfinished not in ("refuse", "include"):
         raise UsageError(f"unfinished={unfinished}: expected refuse or include")
-    return Options(output, last, unfinished)
+    return Options(output, Request(last, reference, declared), unfinished)
 
 
 def find_runs(patterns: Sequence[str]) -> list[Path]:
@@ -98,7 +99,7 @@ def _is_option(word: str) -> bool:
     name, equals, _ = word.partition("=")
     if not equals or "/" in name or Path(word).exists():
         return False
-    known = ("output", "last", "unfinished")
+    known = ("output", "last", "unfinished", "reference", "declared")
     if name not in known:
         raise UsageError(f"{name}: no such option of compare; {hint(name, known)}")
     return True

@@ -11,10 +11,13 @@ from rich.table import Table
 
 from .folder import write_atomically
 from .groups import Group
+from .latex import latex_table
 from .report import ordinal, regret_scale
 from .statistics import BOOTSTRAP_FROM, Interval, interval
 from .tables import Cell, write_table
 from .tracker import MAX_EPISODES
+
+NAMED_GROUPS = 4  # whose numbers of runs a caption tells one by one
 
 # Row -> where a run's summary has it: normalised, and as reward lost per episode.
 EVALUATED = {
@@ -56,7 +59,9 @@ def _regrets(groups: Sequence[Group], last: float) -> dict[str, list[Interval]]:
     """Name -> interval of every group."""
     found: dict[str, list[Interval]] = {}
     shown = range(min(MAX_EPISODES, max(group.num_indices for group in groups)))
-    for kind in ("normalised", "raw"):
+    runs = [run for group in groups for run in group.runs]
+    hides = any(np.isfinite(run.episodes.informed).any() for run in runs)
+    for kind in ("normalised", "raw", "informed")[: 2 + hides]:
         for index in (*shown, None):
             name = f"{kind} regret, {'all episodes' if index is None else ordinal(index)}"
             found[name] = [group.final_regret(kind, last, index) for group in groups]
@@ -78,13 +83,14 @@ def rich_table(table: Comparison) -> Table:
 
 
 def write_tables(folder: Path, table: Comparison, groups: Sequence[Group]) -> None:
-    """comparison.md and comparison.csv."""
+    """comparison.md, comparison.csv and comparison.tex."""
     lines = ["| " + " | ".join(cells) + " |" for cells in (table.header, *table.rows)]
     lines.insert(1, "|" + "---|" * len(table.header))
     lines += ["", *(f"* {note}" for note in table.notes), "", "Runs:", ""]
     lines += [f"* {group.label}: {run.path}" for group in groups for run in group.runs]
     lines += ["", "Configuration differences:", ""]
-    lines += [f"* {line}" for line in _differences(groups)]
+    lines += [f"* {line}" for line in differences(groups)]
+    write_atomically(folder / "comparison.tex", latex_table(table.header, table.rows, table.notes))
     write_atomically(folder / "comparison.md", "\n".join(lines) + "\n")
     write_table(folder / "comparison.csv", table.data)
 
@@ -130,14 +136,14 @@ def _notes(groups: Sequence[Group], last: float) -> list[str]:
         f"Regret over {part}. {regret_scale(summaries)}",
         interval_note(groups),
     ]
-    notes += [line for line in _differences(groups) if not _explained(line, groups)]
+    notes += [line for line in differences(groups) if not _explained(line, groups)]
     for group in groups:
         seeds = sorted(int(run.config.seed) for run in group.runs)
         notes.append(f"{group.label}: n = {len(seeds)}, seeds {', '.join(map(str, seeds))}")
     return notes
 
 
-def _differences(groups: Sequence[Group]) -> list[str]:
+def differences(groups: Sequence[Group]) -> list[str]:
     """`key: value; value ...` for every key that differs, in the order of the groups."""
     return [
         f"{name.removeprefix('choices.')}: "
@@ -150,6 +156,16 @@ def _explained(line: str, groups: Sequence[Group]) -> bool:
     """Whether a differing key belongs to a file that was chosen differently."""
     top, dot, _ = line.split(":")[0].partition(".")
     return bool(dot) and f"choices.{top}" in groups[0].differences
+
+
+def counts_note(groups: Sequence[Group]) -> str:
+    """How many runs the groups have: by name as long as a caption can hold it."""
+    counts = [len(group.runs) for group in groups]
+    if len(set(counts)) == 1:
+        return f"n = {counts[0]}" + (" each" if len(groups) > 1 else "")
+    if len(groups) <= NAMED_GROUPS:
+        return ", ".join(f"{group.label}: n = {len(group.runs)}" for group in groups)
+    return f"n = {min(counts)} to {max(counts)}, for each group in the table"
 
 
 def interval_note(groups: Sequence[Group]) -> str:

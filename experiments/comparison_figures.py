@@ -1,39 +1,67 @@
-"""The figures of a comparison: regret over the life of a run, its sum, and by episode of a task."""
+"""The pictures of a comparison: regret over the life of runs, by episode, over runs and tasks, and
+what memories hold.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .comparison import interval_note
-from .figures import Curve, Panel, draw
+from .comparison import counts_note, interval_note
+from .contrast_statistics import interquartile_mean, share_at_most
+from .figures import draw
 from .groups import Group
+from .panels import Curve, Panel, Picture
 from .report import ordinal, regret_scale
-from .statistics import band
+from .statistics import Interval, band
+from .time_axis import common_borders, memory_panels
 from .tracker import MAX_EPISODES
 
 STEPS, REGRET = "environment steps", "normalised regret"
+PROFILE_POINTS = 61
 
 
-def draw_figures(folder: Path, groups: Sequence[Group]) -> None:
-    """Write cumulative_regret, windowed_regret and regret_by_episode, each as PNG and CSV."""
+def pictures(groups: Sequence[Group], last: float) -> list[Picture]:
+    """Every picture that the groups have data for; `last` is the end of a run, as in tables."""
     title, caption = _title(groups), _caption(groups)
-    draw(folder / "cumulative_regret.png", title, caption, [_cumulative(groups)])
+    borders = common_borders(groups)
+    if borders:
+        caption += " Grey lines: every lifetime meets its next task."
     windowed = [_curve(group, group.stack("normalised")) for group in groups]
-    panel = Panel("Windowed regret", STEPS, REGRET, windowed)
-    draw(folder / "windowed_regret.png", title, caption, [panel])
-    panels = [
-        _by_episode(groups, index)
-        for index in range(min(MAX_EPISODES, max(group.num_indices for group in groups)))
+    found = {
+        "cumulative_regret": [_cumulative(groups, borders)],
+        "windowed_regret": [Panel("Windowed regret", STEPS, REGRET, windowed, borders=borders)],
+        "regret_by_episode": [_by_episode(groups, index) for index in _indices(groups)],
+        "regret_at_the_end": _at_the_end(groups, last),
+        "performance_profile": [_profile(groups, last)],
+        "memory": memory_panels(groups, STEPS),
+    }
+    notes = {
+        "performance_profile": " Share of a run's tasks at or below a regret: higher is better.",
+        "memory": " Means over layers and heads; half-lives without end are left out.",
+    }
+    return [
+        Picture(name, title, caption + notes.get(name, ""), panels)
+        for name, panels in found.items()
+        if panels
     ]
-    if panels:
-        draw(folder / "regret_by_episode.png", title, caption, panels)
 
 
-def _cumulative(groups: Sequence[Group]) -> Panel:
+def draw_pictures(folder: Path, found: Sequence[Picture]) -> None:
+    """Write each picture as PNG, SVG and CSV."""
+    for one in found:
+        draw(folder / f"{one.name}.png", one.title, one.caption, one.panels)
+
+
+def _indices(groups: Sequence[Group]) -> range:
+    return range(min(MAX_EPISODES, max(group.num_indices for group in groups)))
+
+
+def _cumulative(groups: Sequence[Group], borders: Sequence[float]) -> Panel:
     longest = max(groups, key=lambda group: float(group.step[-1]))
     step = np.append(0, longest.step)
     widths = {int(group.runs[0].config.num_lifetimes) for group in groups}
@@ -50,6 +78,7 @@ def _cumulative(groups: Sequence[Group]) -> Panel:
         f"{REGRET} × steps",
         curves,
         random,
+        borders=borders,
     )
 
 
@@ -59,6 +88,56 @@ def _by_episode(groups: Sequence[Group], index: int) -> Panel:
     return Panel(f"{ordinal(index)} episode of a task", STEPS, REGRET, curves)
 
 
+def _at_the_end(groups: Sequence[Group], last: float) -> list[Panel]:
+    """By episode of a task, and the interquartile mean of every group over its runs."""
+    curves = [
+        _points(
+            group.label,
+            [(index + 1, group.final_regret("normalised", last, index)) for index in found],
+        )
+        for group in groups
+        if (found := range(min(MAX_EPISODES, group.num_indices)))
+    ]
+    middle = [
+        _points(group.label, [(place, interquartile_mean(group.final_values("normalised", last)))])
+        for place, group in enumerate(groups, start=1)
+    ]
+    by_episode = Panel(
+        "At the end, by episode of a task", "episode of a task", REGRET, curves, kind="points"
+    )
+    robust = Panel(
+        "At the end, interquartile mean over runs",
+        "group, in the order of the legend",
+        f"{REGRET}, IQM",
+        middle,
+        kind="points",
+    )
+    return [by_episode, robust] if curves else [robust]
+
+
+def _profile(groups: Sequence[Group], last: float) -> Panel:
+    scores = [group.final_by_task(last) for group in groups]
+    # Between the reference and random play, the same places whatever groups are compared.
+    thresholds = np.linspace(0.0, 1.2, PROFILE_POINTS)
+    curves = []
+    for group, values in zip(groups, scores, strict=True):
+        curve = _curve(group, share_at_most(values, thresholds), thresholds)
+        # A t-interval knows no ends; a share has them.
+        curves.append(replace(curve, low=curve.low.clip(0, 1), high=curve.high.clip(0, 1)))
+    return Panel("Performance profile", f"{REGRET} of a task", "share of tasks and runs", curves)
+
+
+def _points(label: str, found: Sequence[tuple[int, Interval]]) -> Curve:
+    return Curve(
+        label,
+        np.array([x for x, _ in found]),
+        mean=np.array([one.mean for _, one in found]),
+        low=np.array([one.low for _, one in found]),
+        high=np.array([one.high for _, one in found]),
+        num_runs=np.array([one.num_runs for _, one in found], np.int64),
+    )
+
+
 def _curve(group: Group, values: Any, step: Any = None) -> Curve:
     found = band(values)
     x = group.step if step is None else step
@@ -66,9 +145,8 @@ def _curve(group: Group, values: Any, step: Any = None) -> Curve:
 
 
 def _caption(groups: Sequence[Group]) -> str:
-    counts = ", ".join(f"{group.label}: n = {len(group.runs)}" for group in groups)
     scale = regret_scale(run.summary for group in groups for run in group.runs)
-    return f"Mean over runs ({counts}). {interval_note(groups)} {scale}"
+    return f"Mean over runs ({counts_note(groups)}). {interval_note(groups)} {scale}"
 
 
 def _title(groups: Sequence[Group]) -> str:

@@ -108,8 +108,8 @@ cut is resumed; one that fails is told at the end (exit code 1) and tried again 
 """
 LIST = """sojourn list [GROUP ...] [pictures=FILE.png]
 
-List what can be chosen: memory, stream, agent, trainer, experiment, probe, study. With `list stream`
-pictures=FILE.png draws what the first tasks of every stream look like.
+List what can be chosen: memory, stream, agent, trainer, experiment, probe, study. With the group
+stream, pictures=FILE.png draws what the first tasks of every stream look like.
 """
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .comparison import plain_table, write_tables
-from .comparison_figures import draw_figures
+from .comparison_output import REPORT, Request, write_comparison
+from .contrasts import ALL
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError
 from .folder import write_atomically
 from .groups import group_runs
@@ -75,10 +75,10 @@ def _report(places: Places, wanted: Plan) -> None:
     finished = [places.run(m) for m in wanted.members if places.row(m).exists()]
     runs = [RunResult.read(path) for path in finished if path.exists()]
     if runs:
-        groups = group_runs(runs)
-        write_tables(wanted.output, plain_table(groups, 0.1), groups)
-        draw_figures(wanted.output, groups)
-    console.print(f"tables and figures in {wanted.output}", markup=False, highlight=False)
+        # The members of a study are chosen before the first is run: they are the declared set.
+        write_comparison(wanted.output, group_runs(runs), Request(declared=ALL))
+    report = wanted.output / REPORT if runs else wanted.output / "study.md"
+    console.print(f"tables and figures beside {report}", markup=False, highlight=False)
 
 
 def _open(wanted: Plan, words: Sequence[str]) -> None:

@@ -62,6 +62,8 @@ def test_commands_run_as_printed(
             words += [*TINY, "seed=0", "evaluation.num_lifetimes=0"]
         if verb == "probe":
             words += ["steps=2", "batch=4"]
+        if verb == "record":
+            words += ["steps=5"]
         if verb == "evaluate":
             words += ["num_lifetimes=4", "segments=2", "probe_lifetimes=2"]
         if verb == "compare":

@@ -13,7 +13,10 @@ CHECK = """
 import sys
 sys.path[:0] = [{wheel!r}, {packages!r}]
 import importlib.metadata, sojourn.memory, sojourn.envs, sojourn.agents
+from importlib.resources import files
 from sojourn.experiments.command import main
+assert (files("sojourn.experiments.pages") / "script.js").is_file()
+assert (files("sojourn.experiments.pages") / "style.css").is_file()
 assert sojourn.memory.__file__.startswith({wheel!r}), sojourn.memory.__file__
 assert importlib.metadata.version("sojourn") == "0.1.0"
 sys.exit(main(["list"]))

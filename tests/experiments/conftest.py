@@ -1,5 +1,6 @@
 """A place to run in, runs small enough for a second, and what must be equal between two of them."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,26 @@ def train(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
         return workplace / folder
 
     return run
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of finished runs: two memories, two seeds of the first, one of the second."""
+    return tmp_path_factory.mktemp("finished")
+
+
+@pytest.fixture
+def runs(finished: Path, train: Train, workplace: Path) -> Path:
+    """The finished runs under `runs/`, trained once."""
+    if not list(finished.iterdir()):
+        for name, *words in (
+            ("delta-1", "seed=1"),
+            ("delta-2", "seed=2"),
+            ("never", "seed=1", "memory_reset=never"),
+        ):
+            shutil.copytree(train(name, *words), finished / name)
+    shutil.copytree(finished, workplace / "runs", dirs_exist_ok=True)
+    return workplace / "runs"
 
 
 @pytest.fixture

@@ -16,33 +16,14 @@ from sojourn.experiments.tables import read_table
 Train = Callable[..., Path]
 Refuse = Callable[..., str]
 
-FIGURES = ("cumulative_regret", "windowed_regret", "regret_by_episode")
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of finished runs: two memories, two seeds of the first, one of the second."""
-    return tmp_path_factory.mktemp("finished")
-
-
-@pytest.fixture
-def runs(finished: Path, train: Train, workplace: Path) -> Path:
-    """The finished runs under `runs/`, trained once."""
-    if not list(finished.iterdir()):
-        for name, *words in (
-            ("delta-1", "seed=1"),
-            ("delta-2", "seed=2"),
-            ("never", "seed=1", "memory_reset=never"),
-        ):
-            shutil.copytree(train(name, *words), finished / name)
-    shutil.copytree(finished, workplace / "runs", dirs_exist_ok=True)
-    return workplace / "runs"
+FIGURES = ("cumulative_regret", "windowed_regret", "regret_by_episode", "regret_at_the_end")
 
 
 def test_a_comparison_writes_figures_their_data_and_tables(runs: Path) -> None:
     assert main(["compare", "runs/*", "output=out"]) == 0
     for name in FIGURES:
         assert Path("out", f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in Path("out", f"{name}.svg").read_text()
         data = read_table(Path("out", f"{name}.csv"))
         assert set(data["curve"]) == {"memory_reset=lifetime", "memory_reset=never"}
     text = Path("out/comparison.md").read_text()

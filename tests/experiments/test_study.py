@@ -109,6 +109,7 @@ def test_a_study_keeps_what_is_finished_and_survives_a_failure(
     assert json.loads(rows[0].read_text())["summary"]["seed"] == 1
     assert "| none learning_rate=0.001 | 1 |" in Path("study/study.md").read_text()
     assert Path("study/windowed_regret.png").exists()
+    assert 'data-section="summary"' in Path("study/report.html").read_text()
     before = rows[0].stat().st_mtime_ns
     assert main(command) == 1
     assert rows[0].stat().st_mtime_ns == before

@@ -1,0 +1,41 @@
+"""What `sojourn compare --help` and `sojourn record --help` print."""
+
+from __future__ import annotations
+
+COMPARE = """sojourn compare RUN ... [key=value ...]
+
+Compare finished runs: a page for the browser, regret curves with bands over seeds, tables.
+
+  sojourn compare 'runs/bandit/*'
+  sojourn compare runs/studies/bandit/runs reference=gru declared=delta_net,titans
+
+  RUN         a run folder, a folder of runs, a pattern such as 'runs/bandit/*', or latest
+  output      folder for report.html, figures, their data and tables; default
+              runs/comparisons/TIME
+  last        part of a run that counts as its end: a fraction of its steps, or a number of episodes
+  unfinished  refuse, or include runs that did not reach the end of their budget
+  reference   the group that all others are paired with, a label or a memory; default the group of
+              the GRU where there is one
+  declared    groups whose difference was to be tested: a list or all; Holm's adjustment is over
+              these only. Separate labels that have commas by ;
+"""
+RECORD = """sojourn record RUN [key=value ...]
+
+Live one held-out lifetime and save it as a GIF, with task, episode, return, regret so far and the
+norm of the memory. Needs no screen. Nothing of the run is changed.
+
+  sojourn record latest
+  sojourn record RUN checkpoint=untrained,last steps=400     before and after, side by side
+
+  RUN         a run folder (its newest checkpoint), a checkpoint file or latest
+  lifetime    which lifetime; default 0
+  steps       steps of it; default 200
+  checkpoint  last, first (the oldest that is kept), untrained or a checkpoint file; several by
+              commas live the same lifetime with the same luck, side by side; default last
+  seed        root seed of the held-out stream; default that of sojourn evaluate
+  greedy      true: the most likely action instead of a sampled one
+  fps         frames a second; default 8
+  output      the file; default RUN/recordings/lifetime<N>__TIME.gif
+
+Where an environment has no pictures, bars show how often each action was taken in the task.
+"""

@@ -1,0 +1,57 @@
+"""The verb `record`: a lifetime of a trained agent as a moving picture, without a screen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import torch
+from omegaconf import DictConfig
+
+from sojourn.agents import Agent, SharedLuck
+
+from .build import build_agent, build_stream, derived_seed, seed_everything
+from .errors import EXIT_OK, RunError
+from .evaluation import EVALUATION_LUCK, frozen_copy
+from .progress import plain_console
+from .recordings.film import Plan, film
+from .recordings.frames import frames, save_gif
+from .recordings.request import Take, request
+from .settings import Settings
+
+
+def record(words: Sequence[str]) -> int:
+    """Run `sojourn record`; returns the exit code. Nothing of the run is changed."""
+    wanted = request(words)
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # what draws with SDL looks for a screen
+    torch.set_num_threads(int(wanted.config.num_threads))
+    stream = build_stream(wanted.config, wanted.seed)
+    plan = Plan(
+        stream,
+        wanted.lifetime,
+        wanted.steps,
+        Settings.from_config(wanted.config).memory_reset,
+        SharedLuck(derived_seed(wanted.seed, EVALUATION_LUCK)),
+        wanted.greedy,
+    )
+    memory = wanted.config.choices.memory
+    titles = [f"{memory}, {take.title}" for take in wanted.takes]
+    lives = [film(agent_of(wanted.config, take), plan) for take in wanted.takes]
+    try:
+        wanted.output.parent.mkdir(parents=True, exist_ok=True)
+        count = save_gif(wanted.output, frames(titles, lives), wanted.frames_per_second)
+    except OSError as error:
+        raise RunError(f"{wanted.output}: cannot be written ({error})") from error
+    size = wanted.output.stat().st_size / 1e6
+    said = f"{count} frames of lifetime {wanted.lifetime} (root seed {wanted.seed}), {size:.1f} MB"
+    plain_console().print(f"{said}: {wanted.output}", markup=False, highlight=False)
+    return EXIT_OK
+
+
+def agent_of(config: DictConfig, take: Take) -> Agent:
+    """The agent of a checkpoint, or as it was made at the start of the run."""
+    seed_everything(int(config.seed))
+    agent = build_agent(config, build_stream(config, config.seed))
+    if take.content is not None:
+        agent.load_state_dict(take.content["agent"])
+    return frozen_copy(agent)
