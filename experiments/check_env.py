@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,18 +42,26 @@ def check_env(words: Sequence[str]) -> int:
     broken = False
     for name in names:
         console.print(Text(name, style="bold"))
-        try:
-            family = family_of(spec_of(_spec(name)))
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"check-env {name}: {error}") from error
-        findings = list(check_family(family))
-        if all(finding.level != "broken" for finding in findings):
-            findings += measure(family, options["steps"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what packages warn of when made is no finding
+            findings = findings_of(name, options["steps"])
         for finding in findings:
             broken |= finding.level == "broken"
             line = Text(f"  {finding.level:8s}", style=COLOURS[finding.level])
             console.print(line.append(f"{finding.law}: {finding.text}", style="default"))
     return EXIT_FAILURE if broken else EXIT_OK
+
+
+def findings_of(name: str, num_steps: int) -> list[Finding]:
+    """All there is to say of an id; raises UsageError for one that cannot be played."""
+    try:
+        family = family_of(spec_of(_spec(name)))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"check-env {name}: {error}") from error
+    findings = list(check_family(family))
+    if any(finding.level == "broken" for finding in findings):
+        return findings
+    return findings + measure(family, num_steps)
 
 
 def measure(family: Family, num_steps: int) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 from rich.table import Table
@@ -26,21 +27,38 @@ COLUMNS = {
     "study": ("title", "tests"),
 }
 
+PICTURES = "pictures="
 WIDTH = 64  # of the tokens for which the bytes of a memory's state are shown
 
 
 def list_groups(words: Sequence[str]) -> int:
-    """Run `sojourn list [GROUP]`; returns the exit code."""
-    groups = [word if word in COLUMNS else word.removesuffix("s") for word in words]
+    """Run `sojourn list [GROUP] [pictures=FILE.png]`; returns the exit code."""
+    drawn = [word for word in words if word.startswith(PICTURES)]
+    groups = [w if w in COLUMNS else w.removesuffix("s") for w in words if w not in drawn]
     for group in groups:
         if group not in COLUMNS:
             raise UsageError(f"list {group}: no such group; {hint(group, COLUMNS)}")
     console = plain_console()
+    if drawn:
+        _draw(drawn[-1].removeprefix(PICTURES), groups)
     for group in groups or COLUMNS:
         console.print(group_table(group))
         if group == "stream" and plugins():
             console.print(plugin_table())
     return EXIT_OK
+
+
+def _draw(file: str, groups: Sequence[str]) -> None:
+    """A picture of every stream."""
+    if groups != ["stream"]:
+        raise UsageError(
+            f"{PICTURES}{file}: only streams have pictures; list streams {PICTURES}..."
+        )
+    if Path(file).suffix != ".png":
+        raise UsageError(f"{PICTURES}{file}: expected a file that ends in .png")
+    from .gallery import draw_gallery  # imported where asked for: it takes a second
+
+    draw_gallery(Path(file))
 
 
 def plugin_table() -> Table:

@@ -16,6 +16,8 @@ from .folder import LATEST, latest_run
 
 # What a saved life depends on: a checkpoint does not fit another memory, stream or number of rows.
 FIXED = ("memory", "stream", "agent", "seed", "num_lifetimes", "memory_reset")
+# Where a life is played makes no difference to it.
+FREE = "stream.workers"
 # What belongs to this process and not to the run.
 OWN = ("folder", "resume")
 
@@ -76,12 +78,16 @@ def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig,
         config.choices[override.key] = override.value
     config = set_values(config, [override for override in overrides if not override.is_group])
     changes = difference(saved, config)
-    refused = [change for change in changes if change.split(":")[0].split(".")[0] in FIXED]
+    refused = [change for change in changes if _is_fixed(change.split(":")[0])]
     if refused:
         raise UsageError(
             f"a resumed run keeps its {', '.join(FIXED)}; refused: {'; '.join(refused)}"
         )
     return config, changes
+
+
+def _is_fixed(key: str) -> bool:
+    return key.split(".")[0] in FIXED and not f"{key}.".startswith(f"{FREE}.")
 
 
 def difference(old: DictConfig, new: DictConfig) -> list[str]:

@@ -39,6 +39,7 @@ def train(words: Sequence[str]) -> int:
     except OSError as error:
         raise RunError(f"{folder.path}: cannot be written ({error})") from error
     finally:
+        parts.rollout.crowd.close()
         display.close()
         folder.close()
 

@@ -14,6 +14,7 @@ from sojourn.experiments.command import main
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "environments.md").read_text()
 TINY = ["num_steps=512", "num_lifetimes=2", "slice_steps=64", "agent.width=8", "quiet=true"]
+SMALLER = {"train": TINY, "reference": [*TINY[:-1], "runs=1", "episodes=20", "selection_episodes=20"]}
 
 
 def blocks(language: str) -> list[str]:
@@ -30,12 +31,13 @@ def test_the_five_minutes_run_as_printed(
     (code,) = blocks("python file=my_envs.py")
     (tmp_path / "my_envs.py").write_text(code)
     lines = [line for block in blocks("console") for line in block.splitlines()]
-    assert [line.split()[1] for line in lines] == ["check-env", "train"]
+    verbs = [line.split()[1] for line in lines]
+    assert verbs == ["check-env", "train", "reference", "train"]
     for line in lines:
         words = shlex.split(line)[1:]
-        assert main(words + (TINY if words[0] == "train" else [])) == 0, capsys.readouterr()
+        assert main(words + SMALLER.get(words[0], [])) == 0, capsys.readouterr()
     assert "exact in the middle of an episode" in capsys.readouterr().out
-    episodes = next(tmp_path.glob("runs/*/*/episodes.csv")).read_text()
+    episodes = "".join(path.read_text() for path in tmp_path.glob("runs/*/*/episodes.csv"))
     assert "my_envs:Thermostat" in episodes and "CartPole-v1" in episodes
 
 
