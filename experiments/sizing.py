@@ -64,8 +64,11 @@ def measure(config: DictConfig, width: int) -> Size:
 def match(config: DictConfig, width: int, quantity: Quantity, target: int) -> Sized:
     """The sizes of `config.memory` whose quantity is nearest to `target`.
 
-    Raises UsageError when no size moves the quantity: a memory without state or one that grows.
+    Raises UsageError when no size moves the quantity, in a memory without state or one that grows,
+    and when the target is nothing.
     """
+    if target == 0:
+        raise UsageError(f"{quantity}: the reference has none; use reference=gated_delta_net")
     own = measure(config, width)
     if quantity == "state_bytes" and own.grows:
         raise UsageError("state_bytes: this memory's state grows with every token, no size fits it")

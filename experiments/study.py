@@ -16,7 +16,7 @@ from .stopping import exit_code
 from .studies.member import Member, Places, state_of, write_row
 from .studies.plan import Plan, plan
 from .studies.rows import markdown, rich_table, study_rows
-from .studies.runner import Outcome, run_members
+from .studies.runner import TO_RUN, Outcome, run_members
 
 
 def study(words: Sequence[str]) -> int:
@@ -27,7 +27,7 @@ def study(words: Sequence[str]) -> int:
     console = plain_console()
     waiting = _waiting(places, wanted.members)
     total, failed = len(wanted.members), list[Outcome]()
-    done = total - len(waiting)
+    done = sum(places.row(member).exists() for member in wanted.members)
     console.print(f"{total} members, {done} of them done; folder {wanted.output}")
     for line in wanted.left_out:
         console.print(f"left out: {line}", markup=False, highlight=False)
@@ -46,6 +46,9 @@ def study(words: Sequence[str]) -> int:
         console.print(f"stopped with {done} of {total} members done, go on with: {again}")
         return exit_code(signal)
     _report(places, wanted)
+    elsewhere = [m for m in wanted.members if state_of(places, m) == "running"]
+    for member in elsewhere:
+        console.print(f"not in the table, as another process runs it: {member.name}", markup=False)
     for outcome in failed:
         log = places.output(outcome.member)
         console.print(f"failed: {outcome.member.name}: {outcome.error}; see {log}", markup=False)
@@ -59,7 +62,7 @@ def _waiting(places: Places, members: Sequence[Member]) -> list[Member]:
         state = state_of(places, member)
         if state == "done" and not places.row(member).exists():
             write_row(places, member)
-        if state in ("new", "started"):
+        if state in TO_RUN:
             waiting.append(member)
     return waiting
 

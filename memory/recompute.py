@@ -7,7 +7,7 @@ Source: gradient checkpointing, Chen et al. 2016.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +39,6 @@ def recompute(
     Memories that `grow` keep their whole cache at every slice.
     """
 
-    # The leaves go in by themselves: autograd then owns what is kept of them.
-    def run(x: Tensor, reset: Flags, mask: Flags, commit: Flags, *met: Tensor) -> Outcome:
-        next_leaf = iter(met)
-        state_met = map_leaves(lambda _: next(next_leaf), state)
-        return core.consume(x, state_met, reset, mask, commit)
-
     outputs = []
     columns: list[Iterable[Any]] = [
         repeat(None) if part is None else torch.split(part, every, dim=1)
@@ -53,7 +47,27 @@ def recompute(
     # An absent flag repeats without end.
     for parts in zip(*columns, strict=False):
         y, state = checkpoint(
-            run, *parts, *leaves(state), use_reentrant=False, preserve_rng_state=False
+            _slice_of(core, state),
+            *parts,
+            *leaves(state),
+            use_reentrant=False,
+            preserve_rng_state=False,
         )
         outputs.append(y)
     return torch.cat(outputs, dim=1), state
+
+
+def _slice_of(core: MemoryCore, state: TensorDict) -> Callable[..., Outcome]:
+    """One slice as a function of its tokens, its flags and the leaves of `state`, in their order.
+
+    The backward pass runs it again: it must keep the order of its own slice's leaves, since the
+    states of later slices may name the same leaves in another order.
+    """
+
+    # The leaves go in by themselves: autograd then owns what is kept of them.
+    def run(x: Tensor, reset: Flags, mask: Flags, commit: Flags, *met: Tensor) -> Outcome:
+        next_leaf = iter(met)
+        state_met = map_leaves(lambda _: next(next_leaf), state)
+        return core.consume(x, state_met, reset, mask, commit)
+
+    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -102,8 +103,11 @@ def probe_config(name: str, words: Sequence[str] = ()) -> DictConfig:
     for key in ("steps", "batch", "width", "depth"):
         if values[key] < 1:
             raise UsageError(f"{key}: expected at least 1, got {values[key]}")
-    if values["lr"] <= 0:
+    if not 0 < values["lr"] < math.inf:
         raise UsageError(f"lr: expected a number above 0, got {values['lr']}")
+    if not 1 / values["width"] <= values["mlp_ratio"] < math.inf:
+        least = 1 / values["width"]
+        raise UsageError(f"mlp_ratio: expected at least {least:g}, got {values['mlp_ratio']}")
     make_task(config)
     return config
 
@@ -138,6 +142,7 @@ class _Fitted:
     def _fit(self, memory: str, how: str, width: int) -> tuple[DictConfig, float] | None:
         config = self.memories[memory]
         if how == "none":
+            measure(config, width)  # a size that the memory refuses is told before anything runs
             return config, 0.0
         if width not in self._targets:
             self._targets[width] = measure(self.reference, width)
@@ -184,15 +189,15 @@ def _seeds(text: str) -> list[int]:
 def _range(text: str) -> Iterator[int]:
     """`3` is 3, `0..2` is 0, 1, 2."""
     found = RANGE.match(text)
-    if found:
+    if found and int(found[1]) <= int(found[2]):
         yield from range(int(found[1]), int(found[2]) + 1)
-    elif text.isdigit():
+    elif text.isdecimal():
         yield int(text)
     else:
         raise UsageError(f"seed={text}: expected whole numbers such as 0,1 or a range such as 0..2")
 
 
 def _jobs(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"jobs={text}: expected a whole number of processes from 1")
     return int(text)

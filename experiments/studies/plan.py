@@ -101,18 +101,29 @@ def read_study(name: str) -> StudyFile:
         text = Path(name).read_text(encoding="utf-8")
     else:
         raise UsageError(f"study={name}: no such study or file; {hint(name, known)}")
-    content = yaml.safe_load(text)
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        fault = " ".join(str(error).split())
+        raise UsageError(f"study={name}: not valid YAML ({fault})") from error
     if not isinstance(content, dict):
         raise UsageError(f"study={name}: expected the keys {', '.join(FILE_KEYS)}")
     for key in content:
         if key not in FILE_KEYS:
             raise UsageError(f"study={name}: {key}: no such key; {hint(str(key), FILE_KEYS)}")
+    sweeps, where = content.get("sweeps", [[]]), content.get("where", {})
+    if not isinstance(sweeps, list):
+        raise UsageError(f"study={name}: sweeps: expected a list of lists of key=value words")
+    if not isinstance(where, dict):
+        raise UsageError(
+            f"study={name}: where: expected choices such as memory=gru and their words"
+        )
     return StudyFile(
         _strings(content.get("words", []), f"study={name}: words"),
-        [_strings(s, f"study={name}: sweeps") for s in content.get("sweeps", [[]])],
+        [_strings(s, f"study={name}: sweeps") for s in sweeps],
         {
             str(choice): _strings(words, f"study={name}: where.{choice}")
-            for choice, words in content.get("where", {}).items()
+            for choice, words in where.items()
         },
     )
 
@@ -123,7 +134,7 @@ class _Unmatched(Exception):
 
 def _member(choices: dict[str, str], words: Sequence[str], sizes: _Sizes) -> Member:
     seed = choices.get("seed", "")
-    if not seed.isdigit():
+    if not seed.isdecimal():
         raise UsageError("seed: a study needs seeds that are given, as in seed=0..4")
     words = [word for word in _last_of_each_key(words) if not word.startswith("seed=")]
     matched = sizes.words(_settings(tuple(words)))
@@ -198,7 +209,7 @@ def _name(options: dict[str, str], words: Sequence[str]) -> str:
 def _share(members: Sequence[Member], part: str) -> list[Member]:
     """`part=2/4` is every fourth member from the second on: one share for each machine."""
     number, slash, count = part.partition("/")
-    if not (slash and number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise UsageError(f"part={part}: expected a share such as 1/4")
     return list(members[int(number) - 1 :: int(count)])
 
@@ -206,6 +217,6 @@ def _share(members: Sequence[Member], part: str) -> list[Member]:
 def _jobs(text: str) -> int:
     if text == "auto":
         return os.cpu_count() or 1
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"jobs={text}: expected auto or a whole number of processes from 1")
     return int(text)

@@ -21,6 +21,7 @@ from ..stopping import StopRequest
 from .member import Member, Places, state_of, write_row
 
 POLL_SECONDS = 0.2
+TO_RUN = ("new", "started")
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,19 @@ class _Running:
 
 
 def run_members(places: Places, members: Sequence[Member], jobs: int, say: Say) -> int | None:
-    """Run them, at most `jobs` at a time; returns the signal that stopped it, if one did."""
+    """Run them, at most `jobs` at a time; returns the signal that stopped it, if one did.
+
+    Members that another process runs, or has finished by then, are left to it.
+    """
     queue, running = list(members), list[_Running]()
     with StopRequest() as stop:
         try:
             while (queue or running) and stop.signal is None:
                 while queue and len(running) < jobs:
-                    running.append(_start(places, queue.pop(0)))
+                    member = queue.pop(0)
+                    # Another study in this folder may have taken it since the queue was made.
+                    if state_of(places, member) in TO_RUN:
+                        running.append(_start(places, member))
                 for one in [one for one in running if one.process.poll() is not None]:
                     running.remove(one)
                     say(_end(places, one))

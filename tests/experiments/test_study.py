@@ -13,8 +13,10 @@ import pytest
 from sojourn.experiments import catalog
 from sojourn.experiments.command import main
 from sojourn.experiments.errors import UsageError
+from sojourn.experiments.folder import RunFolder
 from sojourn.experiments.studies.member import Places, state_of
 from sojourn.experiments.studies.plan import plan
+from sojourn.experiments.studies.runner import Outcome, run_members
 
 from .conftest import TINY
 
@@ -87,6 +89,7 @@ def test_sizes_are_matched() -> None:
         (["memory=gru", "seed=1", "jobs=0"], "jobs=0"),
         (["memory=gru", "seed=1", "part=3/2"], "part=3/2"),
         (["memory=gru", "seed=1", "match=size"], "match=size"),
+        (["memory=gru", "seed=1", "match=state_bytes", "reference=none"], "reference has none"),
         (["memory=gru", "seed=1", "folder=x"], "its own folder is output="),
         (["memory=gru", "seed=1", "trainer.lr=1"], "trainer.learning_rate"),
     ],
@@ -94,6 +97,23 @@ def test_sizes_are_matched() -> None:
 def test_mistakes_are_found_before_anything_runs(words: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         plan(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("words: [a=1", "not valid YAML"),
+        ("sweeps:", "sweeps: expected a list"),
+        ("sweeps: 3", "sweeps: expected a list"),
+        ("where: [memory=gru]", "where: expected choices"),
+    ],
+)
+def test_a_broken_study_file_is_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        plan([f"study={path}", "seed=1"])
+    assert "\n" not in str(caught.value)
 
 
 def test_a_study_keeps_what_is_finished_and_survives_a_failure(
@@ -135,3 +155,22 @@ def test_an_interrupted_study_goes_on_where_it_stopped(
     whole = [word for word in words if not word.startswith("output=")]
     assert main(["train", *whole, "folder=whole", "quiet=true", "num_threads=1"]) == 0
     assert_same_run(Path("whole"), places.run(member))
+
+
+def test_what_another_study_runs_is_left_to_it(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*MEMORY_FREE, "memory=none", "seed=1", "output=study"]
+    (member,) = plan(words).members
+    places = Places(Path("study"))
+    places.run(member).parent.mkdir(parents=True)
+    folder = RunFolder.create(places.run(member))
+    folder.append("metrics.csv", "step")
+    outcomes: list[Outcome] = []
+    assert run_members(places, [member], 1, outcomes.append) is None
+    assert outcomes == [] and folder.metrics_file.read_text() == "step\n"
+    assert main(["study", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "1 members, 0 of them done" in printed
+    assert "another process runs it" in printed
+    folder.close()

@@ -50,6 +50,22 @@ def test_outputs_states_and_gradients_stay(name, tools, every):
         torch.testing.assert_close(got, want, rtol=1e-8, atol=1e-9)
 
 
+def test_a_slice_keeps_the_order_of_its_own_leaves(name, tools):
+    """An initial state may name its leaves in another order than the states after it."""
+    torch.manual_seed(0)
+    core = tools.small(name).double()
+    tools.randomise(core)
+    x = torch.randn(BATCH, STEPS, WIDTH, dtype=torch.float64, requires_grad=True)
+    kinds, gradients = flags(), []
+    for every in (None, 4):
+        core.recompute_every = every
+        y, _ = core(x, core.init_state(BATCH), **kinds)
+        sources = [x, *core.parameters()]
+        gradients.append(torch.autograd.grad(y.square().sum(), sources, allow_unused=True))
+    for got, want in zip(*gradients, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-8, atol=1e-9)
+
+
 def test_a_stack_takes_it_as_an_argument(tools):
     stack = Stack([tools.small("gated_delta_net"), tools.small("lstm")], recompute_every=4)
     assert stack.recompute_every == 4
