@@ -43,6 +43,8 @@ def prepare(words: Sequence[str]) -> Request:
     if any(override.key == "folder" for override in overrides):
         raise UsageError("folder: a resumed run goes on in its own folder; leave it out")
     found = resume.find(where)
+    if found.content.get("kind") is not None:
+        raise UsageError(f"resume={where}: a life; go on with: sojourn live resume={where}")
     wanted = [override for override in overrides if override.key != "resume"]
     config, changes = resume.merge(resume.saved_config(found.content), wanted)
     return Request(words, config, Settings.from_config(config), found, changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
@@ -58,12 +58,14 @@ class Settings:
     debug: bool
     quiet: bool
     evaluation: EvaluationSettings
+    plasticity_every: int = 0  # runs of earlier versions do not have it
 
     @classmethod
     def from_config(cls, config: DictConfig) -> Settings:
         """Read the root keys; raises UsageError naming a key whose type or range is wrong."""
         names = {field.name for field in fields(cls)}
-        missing = names - {str(name) for name in config}
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        missing = needed - {str(name) for name in config}
         if missing:
             raise UsageError(f"{', '.join(sorted(missing))}: missing from the configuration")
         values = {str(name): config[name] for name in config if name in names}
@@ -95,10 +97,11 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if self.diagnostics_every < 0:
-            raise UsageError(
-                f"diagnostics_every: expected 0 (off) or more updates, got {self.diagnostics_every}"
-            )
+        for name in ("diagnostics_every", "plasticity_every"):
+            if getattr(self, name) < 0:
+                raise UsageError(
+                    f"{name}: expected 0 (off) or more updates, got {getattr(self, name)}"
+                )
         if self.num_steps is not None and self.num_steps < 1:
             raise UsageError(
                 f"num_steps: expected at least 1, or null for an endless run, got {self.num_steps}"

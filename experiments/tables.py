@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,16 @@ class Table:
         empty = [""] * len(new)
         self.columns = [*self.columns, *new]
         _replace(self.path, self.columns, ([*row, *empty] for row in rows))
+        self._file = self.path.open("a", encoding="utf-8", newline="")
+        self._writer = csv.writer(self._file, lineterminator="\n")
+
+    def retain(self, wanted: Callable[[Sequence[str]], bool]) -> None:
+        """Keep only the rows whose cells, as text in the order of `columns`, are `wanted`."""
+        if not self.columns:
+            return
+        self._file.close()
+        rows = islice(_read_rows(self.path), 1, None)
+        self.num_rows = _replace(self.path, self.columns, (row for row in rows if wanted(row)))
         self._file = self.path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 

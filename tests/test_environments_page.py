@@ -14,7 +14,10 @@ from sojourn.experiments.command import main
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "environments.md").read_text()
 TINY = ["num_steps=512", "num_lifetimes=2", "slice_steps=64", "agent.width=8", "quiet=true"]
-SMALLER = {"train": TINY, "reference": [*TINY[:-1], "runs=1", "episodes=20", "selection_episodes=20"]}
+SMALLER = {
+    "train": TINY,
+    "reference": [*TINY[:-1], "runs=1", "episodes=20", "selection_episodes=20"],
+}
 
 
 def blocks(language: str) -> list[str]:

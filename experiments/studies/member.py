@@ -16,7 +16,15 @@ from ..folder import is_locked, read_json, write_atomically
 from ..results import CONFIG_FILE
 
 # Keys that a machine may choose differently without making another run of it.
-OF_THE_MACHINE = ("folder", "resume", "device", "num_threads", "quiet", "keep_checkpoints")
+OF_THE_MACHINE = (
+    "folder",
+    "resume",
+    "device",
+    "num_threads",
+    "quiet",
+    "keep_checkpoints",
+    "plasticity_every",
+)
 
 
 @dataclass(frozen=True)
