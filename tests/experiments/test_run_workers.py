@@ -94,11 +94,12 @@ def test_a_run_whose_worker_dies_is_told_in_a_line_and_can_be_resumed(
     assert_same_run: Callable[[Path, Path], None],
 ) -> None:
     Path("deadly").touch()
+    before = psutil.Process().children()  # such as the tracker of another test's resources
     assert main(["train", *words, FORKED, "folder=broken", "quiet=true"]) == 1
     told = capsys.readouterr().err.splitlines()[0]
     assert "WorkerFailed: worker " in told and "my_envs:Deadly, row " in told
     assert "seed " in told and "ended with code 3" in told
-    assert psutil.Process().children() == []
+    assert set(psutil.Process().children()) <= set(before)
     Path("deadly").unlink()
     assert main(["train", "resume=broken", "quiet=true"]) == 0
     assert main(["train", *words, "folder=whole", "quiet=true"]) == 0
