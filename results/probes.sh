@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=${1:-2}
+rows=results/probes/members # what earlier runs of this script have finished
 study=runs/probes-study
 main=mqar,regression,overwriting,register_machine,permutation,copying
 panel=softmax_attention,linear_attention,delta_net,gated_delta_net,memt,mesa_net,ttt_mlp,gru
@@ -16,10 +17,12 @@ probe() { # FOLDER words ...: members found by an earlier command are taken over
     local folder=$study/$1
     shift
     mkdir -p "$folder/members"
-    for file in "$study"/*/members/*; do
+    for file in "$rows"/* "$study"/*/members/*; do
         [ ! -e "$file" ] || [ -e "$folder/members/${file##*/}" ] || cp "$file" "$folder/members/"
     done
     sojourn probe "$@" "jobs=$jobs" "output=$folder" || failed=1
+    mkdir -p "$rows"
+    cp "$folder"/members/* "$rows/"
 }
 
 probe every "probe=$main" memory=all seed=0
