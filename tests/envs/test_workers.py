@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.classic_control import CartPoleEnv
 
 from sojourn.envs import (
     Crowd,
@@ -153,15 +154,15 @@ def test_a_life_goes_on_with_another_number_of_workers() -> None:
 
 
 def test_spawned_workers_know_what_is_registered_here() -> None:
-    gymnasium.register("Troubled-v0", Troubled)
+    gymnasium.register("RegisteredHere-v0", CartPoleEnv, max_episode_steps=10)
     try:
-        spread = Crowd(task_stream(["Troubled-v0"], 0, workers=2), 3)
-        alone = Crowd(task_stream(["Troubled-v0"], 0), 3)
+        spread = Crowd(task_stream(["RegisteredHere-v0"], 0, workers=2), 3)
+        alone = Crowd(task_stream(["RegisteredHere-v0"], 0), 3)
         for _ in range(12):
             assert_same(alone.step(np.zeros(3, np.int64)), spread.step(np.zeros(3, np.int64)))
         spread.close()
     finally:
-        del gymnasium.registry["Troubled-v0"]
+        del gymnasium.registry["RegisteredHere-v0"]
 
 
 class TroubleInTheLast(NeverRepeating):
