@@ -183,8 +183,13 @@ class CellMomentum(Mixing):
 
 
 def _may_be_full(full: Tensor) -> bool:
-    """Whether to commit at all; on an accelerator the question costs more than a commit."""
-    return full.device.type != "cpu" or bool(full.any())
+    """Whether to commit at all; on an accelerator the question costs more than a commit.
+
+    A compiled graph must not depend on data: it always commits.
+    """
+    if torch.compiler.is_compiling() or full.device.type != "cpu":
+        return True
+    return bool(full.any())
 
 
 def _row_lengths(weights: Tensor) -> Tensor:
