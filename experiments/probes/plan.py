@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -17,6 +16,7 @@ from ..build import make
 from ..config import compose_config, parse
 from ..errors import UsageError, hint
 from ..folder import RUNS
+from ..ranges import range_of
 from ..sizing import Quantity, Size, match, measure
 from .member import CONTROLS, MATCHES, Member
 from .task import Task
@@ -31,7 +31,6 @@ DEFAULTS = {
     "jobs": "1",
     "output": str(RUNS / "probes"),
 }
-RANGE = re.compile(r"(\d+)\.\.(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -183,18 +182,16 @@ def _names(text: str, key: str, known: Sequence[str]) -> list[str]:
 
 
 def _seeds(text: str) -> list[int]:
-    return sorted({seed for part in text.split(",") for seed in _range(part)})
-
-
-def _range(text: str) -> Iterator[int]:
-    """`3` is 3, `0..2` is 0, 1, 2."""
-    found = RANGE.match(text)
-    if found and int(found[1]) <= int(found[2]):
-        yield from range(int(found[1]), int(found[2]) + 1)
-    elif text.isdecimal():
-        yield int(text)
-    else:
-        raise UsageError(f"seed={text}: expected whole numbers such as 0,1 or a range such as 0..2")
+    """`3` is 3, `0,2` is 0 and 2, `0..2` is 0, 1, 2."""
+    seeds: set[int] = set()
+    for part in text.split(","):
+        found = range_of(part) or ([int(part)] if part.isdecimal() else None)
+        if found is None:
+            raise UsageError(
+                f"seed={text}: expected whole numbers such as 0,1 or a range such as 0..2"
+            )
+        seeds |= set(found)
+    return sorted(seeds)
 
 
 def _jobs(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -12,8 +11,7 @@ from hydra.errors import HydraException
 from .. import catalog
 from ..config import PATH_KEYS
 from ..errors import UsageError
-
-RANGE = re.compile(r"(\d+)\.\.(\d+)$")
+from ..ranges import range_of
 
 
 def choose_each(words: Sequence[str]) -> Iterator[tuple[dict[str, str], list[str]]]:
@@ -35,9 +33,9 @@ def values_of(word: str) -> list[str] | None:
         raise UsageError(f"{key}: set by the study for every member; its own folder is output=")
     if key == "memory" and value == "all":
         return [f"memory={name}" for name in catalog.options("memory")]
-    found = RANGE.match(value)
-    if found:
-        return [f"{key}={n}" for n in range(int(found[1]), int(found[2]) + 1)]
+    numbers = range_of(value)
+    if numbers is not None:
+        return [f"{key}={number}" for number in numbers]
     try:
         parsed = OverridesParser.create().parse_override(word)
     except HydraException as error:
