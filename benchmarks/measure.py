@@ -48,41 +48,40 @@ def ratio(upper: Sequence[float], lower: Sequence[float]) -> float:
 
 
 def solver_tasks(core: Any, x: Tensor) -> tuple[Callable[[], object], Callable[[], object]]:
-    """The core's solver alone on what it gets from `x`: at once, and token by token."""
-    caught: list[Any] = []
-    hook = core.solver.register_forward_pre_hook(lambda _, inputs: caught.extend(inputs))
+    """The core's solver alone on what it gets from `x`: in the core's calls, and token by token."""
+    calls: list[Any] = []
+    hook = core.solver.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
     with torch.no_grad():
         core(x, core.init_state(x.shape[0]))
     hook.remove()
-    position = next(n for n, one in enumerate(caught) if isinstance(one, dict))
-    fed, (state, *flags) = caught[:position], caught[position:]
-
-    def leaves(start: int, steps: int) -> list[Any]:
-        return [
-            type(one)(
-                *(None if part is None else own(part[:, start : start + steps]) for part in one)
-            )
-            for one in fed
-        ]
-
-    def own(part: Tensor) -> Tensor:
-        return part.detach().clone().requires_grad_()
-
-    whole = leaves(0, x.shape[1])
+    position = next(n for n, one in enumerate(calls[0]) if isinstance(one, dict))
+    state, *flags = calls[0][position:]
     # Inputs of their own: the gradient of a slice of the whole would cost a copy of it per step.
-    tokens = [leaves(t, 1) for t in range(x.shape[1])]
+    slabs = [[_own(one, slice(None)) for one in call[:position]] for call in calls]
+    tokens = [
+        [_own(one, slice(t, t + 1)) for one in slab]
+        for slab in slabs
+        for t in range(slab[0][0].shape[1])
+    ]
 
-    def chunks() -> None:
-        core.solver(*whole, state, *flags)[0].square().mean().backward()
-
-    def steps() -> None:
+    def run(parts: list[list[Any]]) -> None:
         carried, reads = state, []
-        for token in tokens:
-            read, carried = core.solver(*token, carried, *flags)
+        for part in parts:
+            read, carried = core.solver(*part, carried, *flags)
             reads.append(read)
-        torch.cat(reads, dim=1).square().mean().backward()
+        torch.autograd.backward(torch.cat(reads, dim=1).square().mean())
 
-    return chunks, steps
+    return lambda: run(slabs), lambda: run(tokens)
+
+
+def _own(parts: Any, steps: slice) -> Any:
+    """Tokens or gates at some steps, as leaves of a graph."""
+    return type(parts)(
+        *(
+            None if part is None else part[:, steps].detach().clone().requires_grad_()
+            for part in parts
+        )
+    )
 
 
 def saved_numbers(core: MemoryCore, x: Tensor) -> int:

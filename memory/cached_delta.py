@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
-from .chunks import run_writes
+from .chunk_writes import run_writes
 from .decay import ChunkDecay
 from .estimator import weighted_mean
 from .exact import ExactScalar

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .channel_decay import ChannelDecay, Placement, before_write
 from .channel_rule import Edits
-from .chunks import ChunkWrites
+from .chunk_writes import ChunkWrites
 from .objective import Prediction
 from .triangular import unit_lower_inverse
 
@@ -61,10 +61,10 @@ class EditChunks:
         self.after = decay.after_write()
         self.near = decay.near_keys(edits.write)
         self.live_scores: Tensor | None = None
-        # Errors E = inverse (values - erased W_in^T).
+        # Errors E = (I + tril(system, -1))^{-1} (values - erased W_in^T).
         self.values = edits.value
         self.erased: Tensor | None = None
-        self.inverse: Tensor | None = None
+        self.system: Tensor | None = None
         if edits.erase is None:
             return
         erase, met = edits.erase.unsqueeze(-2), self.after
@@ -80,7 +80,7 @@ class EditChunks:
         if met.initial is not None:
             self.values = self.values - (edits.erase * met.initial) @ self.initial.mT
         self.erased = edits.erase * met.carried
-        self.inverse = unit_lower_inverse(system)
+        self.system = system
 
     def _scores(self, place: Placement, rows: Tensor, near: Tensor) -> Tensor:
         return self.decay.scores(place, rows, self.edits.write, near)
@@ -102,7 +102,7 @@ class EditChunks:
             probes=query * self.after.carried,
             kept=end.carried,
             erased=self.erased,
-            inverse=self.inverse,
+            system=self.system,
             reads=reads,
             start=start,
         )
@@ -122,9 +122,10 @@ class SolvedChunks:
         self.edits, self.decay, self.near = chunks.edits, chunks.decay, chunks.near
         self.initial = chunks.initial
         self.values, self.erased = chunks.values, chunks.erased
-        if chunks.inverse is not None and chunks.erased is not None:
-            self.values = chunks.inverse @ chunks.values
-            self.erased = chunks.inverse @ chunks.erased
+        if chunks.system is not None and chunks.erased is not None:
+            inverse = unit_lower_inverse(chunks.system)
+            self.values = inverse @ chunks.values
+            self.erased = inverse @ chunks.erased
 
     def reads_at(self, index: Tensor) -> ReadMap:
         """Query n reads what the memory holds after edit `index[..., n]`."""

@@ -21,6 +21,7 @@ from .core import MemoryCore
 from .heads import Heads, Piece, project_pieces
 from .precision import full_precision, state_dtype
 from .readout import Readout
+from .slabs import in_slabs
 from .views import TokenViews, Views
 
 
@@ -66,6 +67,16 @@ class ChannelGatedMemory(MemoryCore):
         reset: Tensor | None = None,
         mask: Tensor | None = None,
         commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        return in_slabs(self._run, self.slab_numbers, x, state, reset, mask, commit)
+
+    def _run(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None,
+        mask: Tensor | None,
+        commit: Tensor | None,
     ) -> tuple[Tensor, TensorDict]:
         features = self.projection(x)
         with full_precision(x):

@@ -23,7 +23,8 @@ from .channel_chunks import EditChunks
 from .channel_decay import ChannelDecay
 from .channel_rule import ChannelRule, Edits
 from .checks import check_at_least
-from .chunks import fold, run_writes
+from .chunk_writes import run_writes
+from .chunks import fold
 from .objective import Prediction
 
 

@@ -1,14 +1,6 @@
-"""Calls cut into chunks, and the recurrences over the chunks.
-
-Of an affine map of the state:
+"""Calls cut into chunks, and the run over chunks that are affine maps of the state.
 
     S_n = writes_n + S_{n-1} transition_n,   O_n = reads_n + probes_n S_{n-1}^T
-
-Of the errors E_n that the tokens of a chunk write, where there is no need for the map itself:
-
-    E_n = inverse_n (values_n - erased_n S_{n-1}^T)
-    S_n = kept_n * S_{n-1} + start_n + E_n^T keys_n
-    O_n = reads_n + probes_n S_{n-1}^T + scores_n E_n
 
 Source: the chunked form of linear recurrences, Yang et al. 2024 (DeltaNet), Dao & Gu 2024.
 """
@@ -16,45 +8,11 @@ Source: the chunked form of linear recurrences, Yang et al. 2024 (DeltaNet), Dao
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-
-
-class ChunkWrites(NamedTuple):
-    """What N chunks of C tokens write into a state `[B, H, V, K]` and read from it."""
-
-    values: Tensor
-    """`[B, H, N, C, V]`"""
-    keys: Tensor
-    """`[B, H, N, C, K]`: as they stand in the state after the chunk"""
-    scores: Tensor
-    """`[B, H, N, C, C]`: what each token reads of each write"""
-    probes: Tensor
-    """`[B, H, N, C, K]`"""
-    kept: Tensor
-    """`[B, H, N, 1, K or 1]`"""
-    erased: Tensor | None = None
-    """`[B, H, N, C, K]`, None where values are written as they are"""
-    inverse: Tensor | None = None
-    """`[B, H, N, C, C]`, with `erased`"""
-    reads: Tensor | None = None
-    """`[B, H, N, C, V]`"""
-    start: Tensor | None = None
-    """`[B, H, N, V, K]`"""
-
-    def chunks(self) -> Iterator[ChunkWrites]:
-        """The N chunks in order, each with one axis B H in front."""
-        columns: list[Iterable[Any]] = [
-            repeat(None) if part is None else part.flatten(0, 1).unbind(1) for part in self
-        ]
-        # An absent part repeats without end.
-        for parts in zip(*columns, strict=False):
-            yield ChunkWrites(*parts)
 
 
 class ChunkMaps(NamedTuple):
@@ -92,32 +50,3 @@ def run_chunks(maps: ChunkMaps, state: Tensor, steps: int) -> tuple[Tensor, Tens
         state = writes + state @ transition
     reads = maps.reads + maps.probes @ torch.stack(met, dim=2).mT
     return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), state
-
-
-def run_writes(writes: ChunkWrites, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Reads and errors `[B, H, N, C, V]` and the last state, from `[B, H, V, K]`."""
-    weights = state.reshape(-1, *state.shape[2:])
-    errors, met = [], []
-    for chunk in writes.chunks():
-        error = chunk.values
-        if chunk.erased is not None and chunk.inverse is not None:
-            error = torch.baddbmm(error, chunk.erased, weights.mT, alpha=-1)
-            error = torch.bmm(chunk.inverse, error)
-        errors.append(error)
-        met.append(weights)
-        kept = chunk.kept * weights
-        if chunk.start is not None:
-            kept = kept + chunk.start
-        weights = torch.baddbmm(kept, error.mT, chunk.keys)
-    written = _joined(errors)
-    reads = torch.bmm(writes.scores.flatten(0, 2), written)
-    reads = torch.baddbmm(reads, writes.probes.flatten(0, 2), _joined(met).mT)
-    reads = reads.view_as(writes.values)
-    if writes.reads is not None:
-        reads = reads + writes.reads
-    return reads, written.view_as(reads), weights.view_as(state)
-
-
-def _joined(chunks: list[Tensor]) -> Tensor:
-    """N tensors `[B H, ...]` as one `[B H N, ...]`."""
-    return chunks[0] if len(chunks) == 1 else torch.stack(chunks, dim=1).flatten(0, 1)

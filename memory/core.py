@@ -46,6 +46,11 @@ class MemoryCore(nn.Module, ABC):
     between; None keeps everything. Never changes a number, only time and memory: use a few chunks.
     """
 
+    slab_numbers: int | None = 2**18
+    """Numbers of input that exact memories work through at a time on a CPU, so that all that is
+    made of them stays in its caches; None takes a call in one piece. Never changes a number either.
+    """
+
     def __init__(self, width: int) -> None:
         super().__init__()
         check_at_least("width", width, 1)

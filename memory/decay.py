@@ -3,9 +3,10 @@
     W_t = sum_{j<=t} D[t,j] write_j + carried_t W_in + initial_t W_0
     D[t,j] = exp(la_{j+1} + ... + la_t)
 
-Every exponent is a difference of cumulative sums, taken in float64, masked *before* exp and never
-positive: nothing overflows, nothing is divided, gradients stay finite for any gate. A reset cuts
-the sums: it sets D to zero across it and swaps W_in for W_0.
+Every exponent is a sum of terms of one sign, made by a product with a matrix of zeros and ones: no
+digits cancel, nothing overflows, nothing is divided. What is hidden is masked *before* exp, so that
+gradients stay finite for any gate. A reset cuts the sums: it sets D to zero across it and swaps
+W_in for W_0.
 
 Source: the decay mask of RetNet (Sun et al. 2023) and Mamba-2 (Dao & Gu 2024), extended to resets.
 """
@@ -36,38 +37,40 @@ class ChunkDecay:
     """The decays inside chunks: `log_retention` <= 0 and `reset` (bool or None), `[..., C]`."""
 
     def __init__(self, log_retention: Tensor, reset: Tensor | None) -> None:
-        self.dtype = log_retention.dtype
+        self.log_retention = log_retention.clamp(min=LOWEST_LOG)
         self.reset = reset
         self.segment = None if reset is None else reset.long().cumsum(-1)
-        own = log_retention.double().clamp(min=LOWEST_LOG)
-        self.after = own.cumsum(-1)
-        self.before = self.after - own
+        self.times = torch.arange(log_retention.shape[-1], device=log_retention.device)
 
     def after_write(self) -> Coefficients:
         """The coefficients of W_t, which the decay of token t has passed over."""
-        return self._coefficients(self.after, youngest=0)
+        return self._coefficients(self.times + 1)
 
     def before_decay(self) -> Coefficients:
         """The coefficients of W_{t-1} as token t meets it, after a reset at t; writes j < t."""
-        return self._coefficients(self.before, youngest=-1)
+        return self._coefficients(self.times)
 
-    def _coefficients(self, exponent: Tensor, youngest: int) -> Coefficients:
-        between = (exponent.unsqueeze(-1) - self.after.unsqueeze(-2)).to(self.dtype)
-        writes = torch.exp(between + self._hidden(exponent.shape[-1], youngest))
-        carried = exponent.to(self.dtype).exp()
+    def _coefficients(self, end: Tensor) -> Coefficients:
+        """After the decays and writes of the first `end[t]` tokens and a reset at t."""
+        size, times = len(self.times), self.times
+        passed = times < end.unsqueeze(-1)
+        carried = (self.log_retention @ passed.mT.to(self.log_retention.dtype)).exp()
+        # `[s, t, j]`: whether decay s comes after write j and is passed over by token t.
+        spans = (passed.unsqueeze(-1) & (times.unsqueeze(-1) > times)).transpose(0, 1)
+        between = self.log_retention @ spans.flatten(1).to(self.log_retention.dtype)
+        between = torch.unflatten(between, -1, (size, size))
         if self.reset is None or self.segment is None:
-            return Coefficients(writes, carried, None)
-        # The cumulative sum just before the segment of each token.
-        times = torch.arange(exponent.shape[-1], device=exponent.device)
-        starts = torch.where(self.reset, times, 0).cummax(-1).values
-        start = self.before.gather(-1, starts.expand_as(self.before))
-        initial = (exponent - start).to(self.dtype).exp()
-        is_carried = (self.segment == 0).to(self.dtype)
+            return Coefficients(_exp_where(passed, between), carried, None)
+        own = self.segment.unsqueeze(-1) == self.segment.unsqueeze(-2)
+        writes = _exp_where(passed & own, between)
+        # A reset at t comes before the decay of token t.
+        initial = self.log_retention.unsqueeze(-2) * (passed & own).to(self.log_retention.dtype)
+        is_carried = (self.segment == 0).to(self.log_retention.dtype)
+        initial = initial.sum(-1).exp()
         return Coefficients(writes, carried * is_carried, initial * (1.0 - is_carried))
 
-    def _hidden(self, size: int, youngest: int) -> Tensor:
-        """0 where token t holds write j, -inf where it does not: j later, or a reset between."""
-        visible = torch.ones(size, size, dtype=torch.bool, device=self.after.device).tril(youngest)
-        if self.segment is not None:
-            visible = visible & (self.segment.unsqueeze(-1) == self.segment.unsqueeze(-2))
-        return torch.zeros_like(visible, dtype=self.dtype).masked_fill(~visible, -torch.inf)
+
+def _exp_where(visible: Tensor, exponents: Tensor) -> Tensor:
+    """exp, and zero where not `visible`."""
+    hidden = torch.zeros_like(visible, dtype=exponents.dtype).masked_fill(~visible, -torch.inf)
+    return torch.exp(exponents + hidden)

@@ -21,6 +21,7 @@ from .attention import AttentionMemory
 from .channel_memory import ChannelGatedMemory
 from .diagnostics_gates import opening
 from .fast_weight import FastWeightMemory
+from .slabs import in_one_piece
 from .views import Tokens
 
 AssociativeMemory = FastWeightMemory | ChannelGatedMemory | AttentionMemory
@@ -66,6 +67,7 @@ def watch(core: AssociativeMemory) -> Iterator[dict[str, Any]]:
     """Records the parts of `Seen` while the memory runs, in a dict that fills meanwhile."""
     found: dict[str, Any] = {"openings": {}}
     with ExitStack() as hooks:
+        hooks.enter_context(in_one_piece(core))
 
         def record(module: nn.Module, name: str) -> None:
             def hook(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -145,6 +147,7 @@ def _read(
         reads.append(args[0])
 
     with ExitStack() as hooks:
+        hooks.enter_context(in_one_piece(core))
         hooks.callback(core.views.register_forward_hook(replace).remove)
         hooks.callback(core.readout.register_forward_pre_hook(keep).remove)
         for start in range(0, x.shape[1], PART):

@@ -21,13 +21,13 @@ import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
-from .chunks import ChunkWrites, fold, run_writes
+from .chunk_writes import ChunkWrites, run_writes
+from .chunks import fold
 from .decay import ChunkDecay
 from .heads import Heads
 from .objective import Objective
 from .rule import Gates
 from .solver import Solver
-from .triangular import unit_lower_inverse
 from .views import Tokens
 
 
@@ -134,5 +134,5 @@ class ExactScalar(Solver):
         return chunks._replace(
             values=value,
             erased=met.carried.unsqueeze(-1) * key,
-            inverse=unit_lower_inverse(met.writes * (key @ written.mT)),
+            system=met.writes * (key @ written.mT),
         )

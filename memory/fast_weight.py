@@ -25,6 +25,7 @@ from .readout import Readout
 from .rule import GradientStep, Rule
 from .several_reads import SeveralReads
 from .several_writes import SeveralWrites
+from .slabs import in_slabs
 from .solver import Solver
 from .views import TokenViews, Views
 
@@ -64,6 +65,8 @@ class FastWeightMemory(MemoryCore):
                 f"makes {self.solver.gates.__name__}"
             )
         self.anchored = self.solver.anchored
+        if self.anchored:
+            self.slab_numbers = None
         if writes_per_token > 1:
             self.solver = SeveralWrites(self.solver)
         if queries_per_head > 1:
@@ -90,6 +93,16 @@ class FastWeightMemory(MemoryCore):
         reset: Tensor | None = None,
         mask: Tensor | None = None,
         commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        return in_slabs(self._run, self.slab_numbers, x, state, reset, mask, commit)
+
+    def _run(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None,
+        mask: Tensor | None,
+        commit: Tensor | None,
     ) -> tuple[Tensor, TensorDict]:
         features = self.projection(x)
         with full_precision(x):

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .normalise import l2_normalise
+
 
 def identity(x: Tensor) -> Tensor:
     """The map that changes nothing."""
@@ -54,11 +56,6 @@ class Expansion(NamedTuple):
 
     map: Callable[[Tensor], Tensor]
     width: Callable[[int], int]
-
-
-def l2_normalise(x: Tensor, epsilon: float = 1e-6) -> Tensor:
-    """`x` with unit norm along its last axis; zero stays zero, with a finite gradient."""
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + epsilon)
 
 
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -17,8 +17,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .features import l2_normalise
 from .heads import Heads
+from .normalise import l2_normalise
 from .views import Tokens, TokenViews, Views
 
 

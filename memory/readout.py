@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from .checks import check_choice
 from .heads import Heads, Piece
+from .normalise import rms_normalise
 from .precision import full_precision
 
 GATES: dict[str, Callable[[Tensor], Tensor] | None] = {
@@ -47,13 +48,12 @@ class Readout(Piece):
         """Outputs `[B, T, width]` of reads `[B, T, H, V]` and features `[B, T, num_features]`."""
         with full_precision(reads):
             if self.scale is not None:
-                reads = reads * torch.rsqrt(reads.square().mean(-1, keepdim=True) + 1e-5)
+                reads = rms_normalise(reads)
             reads = reads.flatten(-2)
-            if self.scale is not None:
-                reads = reads * self.scale
             if self.gate is not None:
                 # A copy, so that the backward pass keeps these features and not all that were
                 # projected with them.
                 reads = reads * self.gate(features.contiguous())
-        y: Tensor = self.output(reads)
-        return y
+            # Scaling the columns of the weight costs less than scaling every read.
+            weight = self.output.weight if self.scale is None else self.scale * self.output.weight
+        return functional.linear(reads, weight)

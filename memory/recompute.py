@@ -7,15 +7,16 @@ Source: gradient checkpointing, Chen et al. 2016.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from tensordict import TensorDict
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from .slabs import zip_parts
 from .state import leaves, map_leaves
 
 if TYPE_CHECKING:
@@ -40,12 +41,8 @@ def recompute(
     """
 
     outputs = []
-    columns: list[Iterable[Any]] = [
-        repeat(None) if part is None else torch.split(part, every, dim=1)
-        for part in (x, reset, mask, commit)
-    ]
-    # An absent flag repeats without end.
-    for parts in zip(*columns, strict=False):
+    columns = (x, reset, mask, commit)
+    for parts in zip_parts(*columns, cut=partial(torch.split, split_size_or_sections=every, dim=1)):
         y, state = checkpoint(
             _slice_of(core, state),
             *parts,

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from .channel_gates import BoundedRetention, ChannelRate
 from .channel_rule import ChannelRule, Edits
-from .features import l2_normalise
 from .heads import Heads, Piece
+from .normalise import l2_normalise
 from .objective import Prediction
 from .views import Tokens
 

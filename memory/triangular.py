@@ -24,7 +24,7 @@ class _UnitLowerInverse(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, system: Tensor) -> Tensor:
-        inverse = _solve(system)
+        inverse = solve_unit_lower(system)
         ctx.save_for_backward(inverse)
         return inverse
 
@@ -35,7 +35,7 @@ class _UnitLowerInverse(torch.autograd.Function):
         return gradient
 
 
-def _solve(system: Tensor) -> Tensor:
+def solve_unit_lower(system: Tensor) -> Tensor:
     size = system.shape[-1]
     eye = torch.eye(size, dtype=system.dtype, device=system.device).expand_as(system)
     inverse: Tensor = torch.linalg.solve_triangular(system, eye, upper=False, unitriangular=True)
@@ -45,6 +45,6 @@ def _solve(system: Tensor) -> Tensor:
 def unit_lower_inverse(system: Tensor) -> Tensor:
     """T `[..., C, C]` of `system` A `[..., C, C]`, whose strictly lower part alone is read."""
     if under_torch_func():
-        return _solve(system)
+        return solve_unit_lower(system)
     inverse: Tensor = _UnitLowerInverse.apply(system)  # type: ignore[no-untyped-call]
     return inverse

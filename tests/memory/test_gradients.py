@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from sojourn.memory.chunk_scans import decayed_sums, delta_errors
 from sojourn.memory.convolution import ShortConvolution
+from sojourn.memory.normalise import with_length
 from sojourn.memory.triangular import unit_lower_inverse
 
 
@@ -35,3 +37,33 @@ def test_convolution(reset):
     sources = (normal(2, 4, 2), normal(2, 2, 2), normal(3, 2))
     assert torch.autograd.gradcheck(output, sources)
     assert torch.autograd.gradgradcheck(output, sources)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_decayed_sums(width):
+    sources = (normal(2, 3, 1, width), normal(2, 3, 2, 3), normal(2, 2, 3))
+    assert torch.autograd.gradcheck(decayed_sums, sources)
+    assert torch.autograd.gradgradcheck(decayed_sums, sources)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("started", [False, True])
+def test_delta_errors(chunks, started):
+    pairs = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 2), normal(2, chunks, 1, 1))
+    systems = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 3))
+    sources = (normal(2, 2, 2), *pairs, *systems, normal(2, chunks, 2, 2) if started else None)
+    assert torch.autograd.gradcheck(delta_errors, sources)
+    assert torch.autograd.gradgradcheck(delta_errors, sources)
+
+
+@pytest.mark.parametrize("length", [1.0, 0.3])
+def test_vectors_of_a_given_length(length):
+    def normalised(x: Tensor) -> Tensor:
+        return with_length(x, length, 1e-2)
+
+    x = normal(3, 4)
+    assert torch.autograd.gradcheck(normalised, x)
+    assert torch.autograd.gradgradcheck(normalised, x)
+    zero = torch.zeros(1, 4, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(normalised(zero).sum(), zero)
+    torch.testing.assert_close(gradient, torch.full_like(zero, 10 * length))

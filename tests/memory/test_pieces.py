@@ -19,7 +19,8 @@ from sojourn.memory import (
     WriteRate,
 )
 from sojourn.memory.convolution import ShortConvolution
-from sojourn.memory.features import FEATURE_MAPS, l2_normalise
+from sojourn.memory.features import FEATURE_MAPS
+from sojourn.memory.normalise import l2_normalise
 
 HEADS = Heads(width=8, num_heads=4, key_width=4, value_width=3)
 
