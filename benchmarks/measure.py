@@ -30,6 +30,14 @@ def build(name: str, size: int = 32, num_heads: int = 4, chunk_size: int | None 
     return instantiate(config, width=num_heads * size)
 
 
+def keep_heap() -> None:
+    """Free one large tensor, after which glibc keeps what is freed, as in any process that trains.
+
+    Without it the cost of small tensors depends on where the heap happens to end.
+    """
+    torch.empty(7 * 2**20)
+
+
 def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[list[float]]:
     """CPU milliseconds `[tasks][rounds]`, after one round of warming up."""
     measured: list[list[float]] = [[] for _ in tasks]

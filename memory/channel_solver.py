@@ -149,18 +149,20 @@ class ExactChannel(ChannelSolver):
 
 def read(weights: Tensor, query: Tensor) -> Tensor:
     """Reads `[B, 1, M, V]` of `weights` `[B, M, V, K]` with `query` `[B, 1, M, K]`."""
-    return (weights @ query.transpose(1, 2).mT).squeeze(-1).unsqueeze(1)
+    return (query.transpose(1, 2) @ weights.mT).transpose(1, 2)
 
 
 def apply_edit(edits: Edits, index: int, weights: Tensor, predicts_with: Prediction) -> Tensor:
     """The weights `[B, M, V, K]` after edit number `index`."""
-    # One column per batch row and memory: `[B M, K or V, 1]`.
+    # One row per batch row and memory, `[B M, 1, K or V]`: matrices times columns are far slower.
     old = weights.flatten(0, 1)
-    retention = edits.log_retention[:, index].exp().flatten(0, 1).unsqueeze(-2)
-    error, write = (one[:, index].flatten(0, 1).unsqueeze(-1) for one in (edits.value, edits.write))
+    retention, error, write = (
+        one[:, index].flatten(0, 1).unsqueeze(-2)
+        for one in (edits.log_retention.exp(), edits.value, edits.write)
+    )
     decayed = old * retention
     if edits.erase is not None:
         met = decayed if predicts_with == "decayed" else old
-        erase = edits.erase[:, index].flatten(0, 1).unsqueeze(-1)
-        error = torch.baddbmm(error, met, erase, alpha=-1)
-    return torch.addcmul(decayed, error, write.mT).view_as(weights)
+        erase = edits.erase[:, index].flatten(0, 1).unsqueeze(-2)
+        error = torch.baddbmm(error, erase, met.mT, alpha=-1)
+    return torch.addcmul(decayed, error.mT, write).view_as(weights)

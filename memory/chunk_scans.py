@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .transforms import under_torch_func
+from .transforms import gradients_by_hand
 from .triangular import solve_unit_lower
 
 
@@ -31,7 +31,7 @@ def decayed_sums(kept: Tensor, writes: Tensor, state: Tensor) -> tuple[Tensor, T
 
     `writes` `[M, N, V, K]`, `kept` `[M, N, 1, K or 1]`.
     """
-    if under_torch_func():
+    if not gradients_by_hand():
         return _sum(kept, writes, state)
     return _DecayedSums.apply(kept, writes, state)  # type: ignore[no-untyped-call,no-any-return]
 
@@ -50,7 +50,7 @@ def delta_errors(
     Shapes of the parts as in `ChunkWrites`, with one axis M for B H.
     """
     parts = (state, values, keys, kept, erased, system, start)
-    run = _correct if under_torch_func() else _DeltaErrors.apply
+    run = _DeltaErrors.apply if gradients_by_hand() else _correct
     errors, met, last, _ = run(*parts)
     return errors, met, last
 

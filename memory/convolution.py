@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .checks import check_at_least
 from .precision import state_dtype
 from .segments import count_valid
-from .transforms import under_torch_func
+from .transforms import gradients_by_hand
 from .window import extend_window, slide_window, take
 
 INITIAL_MIXING = 0.1  # largest initial weight of an earlier token
@@ -48,11 +48,11 @@ class ShortConvolution(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Outputs for `x` `[B, T, channels]` after the inputs in `window`; the next window."""
         size, steps = window.shape[1], x.shape[1]
-        extended = extend_window(window, x, mask)
         if steps == 1 and reset is None and mask is None:
-            y = (extended * self.kernel).sum(1, keepdim=True)
-            return y, slide_window(extended, size, None, None)
-
+            earlier = (window * self.kernel[:-1]).sum(1, keepdim=True)
+            y = torch.addcmul(earlier, x, self.kernel[-1])
+            return y, torch.cat([window[:, 1:], x], dim=1)
+        extended = extend_window(window, x, mask)
         visible = occupied = None
         if reset is not None:
             # Empty slots of the window are zeros, so the carried window may be counted as full.
@@ -109,7 +109,9 @@ def _taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
 
 def _add_taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
     """`sum_i kernel[i] * extended[:, t + i]` `[B, T, channels]`, where `visible` `[B, T, taps]`."""
-    if under_torch_func():
+    if not torch.is_grad_enabled():
+        return _taps(extended, kernel, visible)
+    if not gradients_by_hand():
         steps = extended.shape[1] - kernel.shape[0] + 1
         slots = range(kernel.shape[0])
         taps = torch.stack([extended[:, slot : slot + steps] for slot in slots], dim=2)

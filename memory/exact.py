@@ -73,22 +73,27 @@ class ExactScalar(Solver):
     def _token(
         self, tokens: Tokens, gates: Gates, weights: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        # One column or row per batch row and head: `[B H, V or K, 1]`, `[B H, 1, 1]`.
-        query, key, error = (view.reshape(-1, view.shape[-1], 1) for view in tokens)
+        if mask is not None:
+            gates = _masked(gates, mask)
+        # Rows `[B H, 1, V or K]` and gates `[B H, 1, 1]`: matrices times columns are far slower.
+        pair = torch.stack((tokens.key, tokens.query), dim=-2).flatten(0, 2)
+        key, query = torch.split(pair, 1, dim=1)
+        value = tokens.value.reshape(-1, 1, tokens.value.shape[-1])
         retention, rate = (
             gate.reshape(-1, 1, 1) for gate in (gates.log_retention.exp(), gates.write_rate)
         )
         old = weights.reshape(-1, *weights.shape[2:])
+        # Both products with the old weights in one; what the query finds of the new write is known.
+        predicted, read = torch.split(torch.bmm(pair, old.mT), 1, dim=1)
         if self.objective.predicts_with == "decayed":
-            error = error - retention * (old @ key)
+            value = torch.addcmul(value, retention, predicted, value=-1)
         elif self.objective.predicts_with == "previous":
-            error = torch.baddbmm(error, old, key, alpha=-1)
+            value = value - predicted
+        written = rate * value
         # Nothing else holds the product: no second matrix is made.
-        new = (retention * old).addcmul_(rate * error, key.mT)
-        if mask is not None:
-            new = torch.where(mask.repeat_interleave(self.heads.num_heads).view(-1, 1, 1), new, old)
-        reads = (new @ query).view(-1, 1, *weights.shape[1:3])
-        return reads, new.view_as(weights)
+        new = (retention * old).addcmul_(written.mT, key)
+        read = torch.addcmul(retention * read, (query * key).sum(-1, keepdim=True), written)
+        return read.view(-1, 1, *weights.shape[1:3]), new.view_as(weights)
 
     def _chunks(
         self,
@@ -99,7 +104,7 @@ class ExactScalar(Solver):
         mask: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         if mask is not None:
-            gates = Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))
+            gates = _masked(gates, mask)
         steps = tokens.query.shape[1]
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
@@ -136,3 +141,8 @@ class ExactScalar(Solver):
             erased=met.carried.unsqueeze(-1) * key,
             system=met.writes * (key @ written.mT),
         )
+
+
+def _masked(gates: Gates, mask: Tensor) -> Gates:
+    """Gates that neither forget nor write where a token is masked."""
+    return Gates(*(torch.where(mask.unsqueeze(-1), gate, 0.0) for gate in gates))

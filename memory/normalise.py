@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .transforms import under_torch_func
+from .transforms import gradients_by_hand
 
 
 def with_length(x: Tensor, length: float, epsilon: float) -> Tensor:
     """`x` `[..., d]` with norm `length`; zero stays zero, with a finite gradient."""
-    if under_torch_func():
+    if not gradients_by_hand():
         return _normalise(x, length, epsilon)[0]
     y: Tensor = _WithLength.apply(x, length, epsilon)[0]  # type: ignore[no-untyped-call]
     return y

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .transforms import under_torch_func
+from .transforms import gradients_by_hand
 
 
 class _UnitLowerInverse(torch.autograd.Function):
@@ -44,7 +44,7 @@ def solve_unit_lower(system: Tensor) -> Tensor:
 
 def unit_lower_inverse(system: Tensor) -> Tensor:
     """T `[..., C, C]` of `system` A `[..., C, C]`, whose strictly lower part alone is read."""
-    if under_torch_func():
+    if not gradients_by_hand():
         return solve_unit_lower(system)
     inverse: Tensor = _UnitLowerInverse.apply(system)  # type: ignore[no-untyped-call]
     return inverse
