@@ -128,7 +128,7 @@ class ChannelDecay:
         if self.is_shared:
             return self._shared(place, rows, keys)
         # Diagonal squares `[..., C / size, size, m, size]` that double until one is left.
-        squares = torch.unflatten(rows @ near.mT, -3, (-1, self.block_size))
+        squares = torch.unflatten(_small_products(rows, near), -3, (-1, self.block_size))
         while squares.shape[-4] > 1:
             size = squares.shape[-1]
             corner = self._far(
@@ -156,7 +156,7 @@ class ChannelDecay:
         blocks = torch.arange(num_blocks, device=index.device)
         in_block = (index.unsqueeze(-1) // size == blocks).to(self.dtype)
         near = take_rows(near.flatten(-2), index)
-        own = rows @ torch.unflatten(near, -1, (size, -1)).mT
+        own = _small_products(rows, torch.unflatten(near, -1, (size, -1)))
         # `[..., C, m, C / b, b]`: zero in all blocks but that of the row's token.
         near = own.unsqueeze(-2) * in_block.unsqueeze(-2).unsqueeze(-1)
         exponent, rows = place.exponent.unsqueeze(-3), rows.unsqueeze(-4)
@@ -186,6 +186,11 @@ class ChannelDecay:
         left = (rows * down.unsqueeze(-2)).flatten(-3, -2)
         products: Tensor = left @ (keys * up).mT
         return torch.unflatten(products, -2, (-1, rows.shape[-2]))
+
+
+def _small_products(left: Tensor, right: Tensor) -> Tensor:
+    """`left @ right.mT` of many matrices of few rows: for them a matrix product is slow."""
+    return (left.unsqueeze(-2) * right.unsqueeze(-3)).sum(-1)
 
 
 def halves(x: Tensor, size: int, which: int) -> Tensor:

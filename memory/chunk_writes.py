@@ -1,7 +1,7 @@
 """What chunks of tokens write into a state, and the run over the chunks.
 
     E_n = (I + tril(system_n, -1))^{-1} (values_n - erased_n S_{n-1}^T),   or values_n
-    S_n = kept_n * S_{n-1} + start_n + E_n^T keys_n
+    S_n = kept_n * S_{n-1} + start_n + E_n^T keys_n   (+ moved_n of the right half, on the left)
     O_n = reads_n + probes_n S_{n-1}^T + scores_n E_n
 
 Source: the chunked form of Yang et al. 2024 (DeltaNet), Dao & Gu 2024.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .carry import Carry
 from .chunk_scans import decayed_sums, delta_errors
 
 
@@ -30,6 +31,8 @@ class ChunkWrites(NamedTuple):
     """`[B, H, N, C, K]`"""
     kept: Tensor
     """`[B, H, N, 1, K or 1]`"""
+    moved: Tensor | None = None
+    """`[B, H, N, 1, 1]`: of the second half of the columns into the first"""
     erased: Tensor | None = None
     """`[B, H, N, C, K]`, None where values are written as they are"""
     system: Tensor | None = None
@@ -42,15 +45,17 @@ class ChunkWrites(NamedTuple):
 
 def run_writes(writes: ChunkWrites, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Reads and errors `[B, H, N, C, V]` and the last state, from `[B, H, V, K]`."""
-    values, keys, kept = (part.flatten(0, 1) for part in (writes.values, writes.keys, writes.kept))
-    start = None if writes.start is None else writes.start.flatten(0, 1)
-    weights = state.reshape(-1, *state.shape[2:])
+    values, keys = writes.values.flatten(0, 1), writes.keys.flatten(0, 1)
+    moved, start = (
+        None if part is None else part.flatten(0, 1) for part in (writes.moved, writes.start)
+    )
+    carry, weights = Carry(writes.kept.flatten(0, 1), moved), state.reshape(-1, *state.shape[2:])
     if writes.erased is None or writes.system is None:
         errors, added = values, values.mT @ keys
-        met, last = decayed_sums(kept, added if start is None else added + start, weights)
+        met, last = decayed_sums(carry, added if start is None else added + start, weights)
     else:
         erased, system = writes.erased.flatten(0, 1), writes.system.flatten(0, 1)
-        errors, met, last = delta_errors(weights, values, keys, kept, erased, system, start)
+        errors, met, last = delta_errors(carry, weights, values, keys, erased, system, start)
     reads = torch.bmm(writes.scores.flatten(0, 2), errors.flatten(0, 1))
     reads = torch.baddbmm(reads, writes.probes.flatten(0, 2), met.flatten(0, 1).mT)
     reads = reads.view_as(writes.values)

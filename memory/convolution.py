@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .checks import check_at_least
 from .precision import state_dtype
 from .segments import count_valid
-from .transforms import gradients_by_hand
+from .transforms import under_torch_func
 from .window import extend_window, slide_window, take
 
 INITIAL_MIXING = 0.1  # largest initial weight of an earlier token
@@ -61,7 +61,7 @@ class ShortConvolution(nn.Module):
             ages = torch.arange(size, -1, -1, device=x.device)
             visible = (ages <= before.unsqueeze(-1)).to(extended.dtype)
         if mask is None:
-            y = _add_taps(extended, self.kernel, visible)
+            y, extended = _add_taps(extended, self.kernel, visible)
         else:
             y = x * self.kernel[size]
             valid_before = mask.long().cumsum(1) - mask.long()
@@ -77,14 +77,16 @@ class _Taps(torch.autograd.Function):
     """Differentiable again. Autograd's own backward pass of a slice fills and copies all of it."""
 
     @staticmethod
-    def forward(ctx: Any, extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, extended: Tensor, kernel: Tensor, visible: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(extended, kernel, visible)
         return _taps(extended, kernel, visible)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         extended, kernel, visible = ctx.saved_tensors
-        gradient = gradients[0]
+        gradient, for_last = gradients
         steps = gradient.shape[1]
         for_extended, for_kernel = torch.zeros_like(extended), []
         for slot, tap in enumerate(kernel):
@@ -93,30 +95,32 @@ class _Taps(torch.autograd.Function):
                 seen = gradient * visible[..., slot : slot + 1]
             for_extended[:, slot : slot + steps].addcmul_(seen, tap)
             for_kernel.append((extended[:, slot : slot + steps] * seen).sum((0, 1)))
+        for_extended[:, steps:] += for_last
         return for_extended, torch.stack(for_kernel), None
 
 
-def _taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
-    steps = extended.shape[1] - kernel.shape[0] + 1
-    y = extended[:, kernel.shape[0] - 1 :] * kernel[-1]
+def _taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> tuple[Tensor, Tensor]:
+    size = kernel.shape[0] - 1
+    steps = extended.shape[1] - size
+    y = extended[:, size:] * kernel[-1]
     for slot, tap in enumerate(kernel[:-1]):
         earlier = extended[:, slot : slot + steps]
         if visible is not None:
             earlier = earlier * visible[..., slot : slot + 1]
         y.addcmul_(earlier, tap)
-    return y
+    return y, extended[:, steps:].clone()
 
 
-def _add_taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> Tensor:
-    """`sum_i kernel[i] * extended[:, t + i]` `[B, T, channels]`, where `visible` `[B, T, taps]`."""
-    if not torch.is_grad_enabled():
-        return _taps(extended, kernel, visible)
-    if not gradients_by_hand():
-        steps = extended.shape[1] - kernel.shape[0] + 1
-        slots = range(kernel.shape[0])
-        taps = torch.stack([extended[:, slot : slot + steps] for slot in slots], dim=2)
-        if visible is not None:
-            taps = taps * visible.unsqueeze(-1)
-        return (taps * kernel).sum(2)
-    y: Tensor = _Taps.apply(extended, kernel, visible)  # type: ignore[no-untyped-call]
-    return y
+def _add_taps(extended: Tensor, kernel: Tensor, visible: Tensor | None) -> tuple[Tensor, Tensor]:
+    """`sum_i kernel[i] * extended[:, t + i]` `[B, T, channels]`, where `visible` `[B, T, taps]`.
+
+    Also the last taps - 1 rows of `extended`.
+    """
+    if not under_torch_func():
+        y, last = _Taps.apply(extended, kernel, visible)  # type: ignore[no-untyped-call]
+        return y, last
+    steps = extended.shape[1] - kernel.shape[0] + 1
+    taps = torch.stack([extended[:, slot : slot + steps] for slot in range(len(kernel))], dim=2)
+    if visible is not None:
+        taps = taps * visible.unsqueeze(-1)
+    return (taps * kernel).sum(2), extended[:, steps:]

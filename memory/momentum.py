@@ -4,7 +4,7 @@
 
 Both recurrences are linear in time, so the weight of write j in W_t is G = D P N B: the decays D of
 the fast weights after the gains P, after the decays N of the momentum, after the rates B. The state
-of a chunk is [W | M], twice as wide, and each chunk is an affine map of it.
+of a chunk is [W | M], twice as wide; its errors solve one triangular system, as without momentum.
 
 Source: Behrouz et al. 2024 (Titans, for a linear memory); Huang et al. 2026 (Momentum DeltaNet).
 The product form G is ours: nothing is divided by a product of gates.
@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from .checks import check_at_least
-from .chunks import ChunkMaps, fold, run_chunks
+from .chunk_writes import ChunkWrites, run_writes
+from .chunks import fold
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
@@ -80,8 +81,9 @@ class ExactMomentum(Solver):
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = MomentumGates(*(fold(gate, self.chunk_size) for gate in gates))
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
-        maps = self._chunk_maps(tokens, gates, reset)
-        reads, both = run_chunks(maps, torch.cat([weights, momentum], dim=-1), steps)
+        writes = self._chunk_writes(tokens, gates, reset)
+        reads, _, both = run_writes(writes, torch.cat([weights, momentum], dim=-1))
+        reads = reads.flatten(2, 3)[:, :, :steps].transpose(1, 2)
         weights, momentum = both.chunk(2, dim=-1)
         # Copies, so that neither leaf keeps the other's memory alive.
         return reads, {"weights": weights.contiguous(), "momentum": momentum.contiguous()}
@@ -94,8 +96,8 @@ class ExactMomentum(Solver):
         momentum: Tensor,
         mask: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        # Columns per batch row and head: `[B, H, V or K, 1]`, gates `[B, H, 1, 1]`.
-        query, key, error = (view.transpose(1, 2).mT for view in tokens)
+        # Rows `[B, H, 1, V or K]`, gates `[B, H, 1, 1]`: matrices times columns are far slower.
+        query, key, error = (view.transpose(1, 2) for view in tokens)
         retention, rate, kept, gain = (
             gate.transpose(1, 2).unsqueeze(-1)
             for gate in (
@@ -108,55 +110,54 @@ class ExactMomentum(Solver):
         decayed = retention * weights
         if self.objective.predicts_with != "none":
             met = decayed if self.objective.predicts_with == "decayed" else weights
-            error = error - met @ key
-        moving = kept * momentum + rate * error * key.mT
+            error = error - key @ met.mT
+        moving = kept * momentum + (rate * error).mT * key
         moved = decayed + gain * moving
         if mask is not None:
             valid = mask.unsqueeze(-1).unsqueeze(-1)
             moved, moving = torch.where(valid, moved, weights), torch.where(valid, moving, momentum)
-        return (moved @ query).mT.transpose(1, 2), moved, moving
+        return (query @ moved.mT).transpose(1, 2), moved, moving
 
-    def _chunk_maps(self, tokens: Tokens, gates: MomentumGates, reset: Tensor | None) -> ChunkMaps:
+    def _chunk_writes(
+        self, tokens: Tokens, gates: MomentumGates, reset: Tensor | None
+    ) -> ChunkWrites:
         query, key, value = tokens
         decay = ChunkDecay(gates.log_retention, reset)
         after, kept = decay.after_write(), ChunkDecay(gates.log_momentum, reset).after_write()
         mixing = _mix(after, kept, gates)
-        values, erased = value, None
-        if self.objective.predicts_with != "none":
-            if self.objective.predicts_with == "previous":
-                met = decay.before_decay()
-            else:
-                met = after._replace(writes=after.writes.tril(-1))
-            values, erased = self._errors(key, value, _mix(met, kept, gates))
-
-        scores = mixing.writes * (query @ key.mT)
-        last_momentum = kept.writes[..., -1, :] * gates.write_rate
-        last_keys = _pair(mixing.writes[..., -1, :], last_momentum, key)
-        reads = scores @ values
-        probes = _pair(mixing.weights, mixing.momentum, query)
-        writes = values.mT @ last_keys
-        transition = _transition(mixing, kept, key.shape[-1])
-        if erased is not None:
-            probes = probes - scores @ erased
-            transition = transition - erased.mT @ last_keys
+        ends = (mixing.weights, kept.carried, mixing.momentum)
+        of_weights, of_momentum, moved = (one[..., -1, None, None] for one in ends)
+        writes = ChunkWrites(
+            values=value,
+            keys=_pair(mixing.writes[..., -1, :], kept.writes[..., -1, :] * gates.write_rate, key),
+            scores=mixing.writes * (query @ key.mT),
+            probes=_pair(mixing.weights, mixing.momentum, query),
+            kept=torch.cat(
+                [one.expand(*one.shape[:-1], key.shape[-1]) for one in (of_weights, of_momentum)],
+                dim=-1,
+            ),
+            moved=moved,
+        )
+        start = self.initial_weights.unsqueeze(1)
         if mixing.initial is not None:
-            start = self.initial_weights.unsqueeze(1)
-            reads = reads + mixing.initial.unsqueeze(-1) * (query @ start.mT)
             started = mixing.initial[..., -1, None, None] * start
-            writes = writes + torch.cat([started, torch.zeros_like(started)], dim=-1)
-        return ChunkMaps(writes, transition, reads, probes)
-
-    def _errors(self, key: Tensor, value: Tensor, met: Mixing) -> tuple[Tensor, Tensor]:
-        """`[..., C, V]` errors for W = M = 0, `[..., C, 2 K]` how each error falls with [W | M]."""
+            writes = writes._replace(
+                reads=mixing.initial.unsqueeze(-1) * (query @ start.mT),
+                start=torch.cat([started, torch.zeros_like(started)], dim=-1),
+            )
+        if self.objective.predicts_with == "none":
+            return writes
+        if self.objective.predicts_with == "previous":
+            met = _mix(decay.before_decay(), kept, gates)
+        else:
+            met = _mix(after._replace(writes=after.writes.tril(-1)), kept, gates)
         if met.initial is not None:
-            start = self.initial_weights.unsqueeze(1)
             value = value - met.initial.unsqueeze(-1) * (key @ start.mT)
-        targets = torch.cat([value, _pair(met.weights, met.momentum, key)], dim=-1)
-        system = met.writes * (key @ key.mT)
-        # Only the strictly lower part of the system is read: the diagonal counts as ones.
-        solved = torch.linalg.solve_triangular(system, targets, upper=False, unitriangular=True)
-        values, erased = torch.split(solved, [value.shape[-1], 2 * key.shape[-1]], dim=-1)
-        return values, erased
+        return writes._replace(
+            values=value,
+            erased=_pair(met.weights, met.momentum, key),
+            system=met.writes * (key @ key.mT),
+        )
 
 
 def _mix(decay: Coefficients, kept: Coefficients, gates: MomentumGates) -> Mixing:
@@ -170,12 +171,3 @@ def _mix(decay: Coefficients, kept: Coefficients, gates: MomentumGates) -> Mixin
 def _pair(for_weights: Tensor, for_momentum: Tensor, x: Tensor) -> Tensor:
     """`[..., C, 2 K]`: x `[..., C, K]` as seen by [W | M], scaled by `[..., C]` each."""
     return torch.cat([for_weights.unsqueeze(-1) * x, for_momentum.unsqueeze(-1) * x], dim=-1)
-
-
-def _transition(mixing: Mixing, kept: Coefficients, size: int) -> Tensor:
-    """`[..., 2 K, 2 K]`: [W | M] from start to end of a chunk that erases nothing."""
-    last = (mixing.weights[..., -1], mixing.momentum[..., -1], kept.carried[..., -1])
-    weights, moved, momentum = (x[..., None, None] for x in last)
-    eye = torch.eye(size, dtype=weights.dtype, device=weights.device)
-    upper = torch.cat([weights * eye, torch.zeros_like(weights * eye)], dim=-1)
-    return torch.cat([upper, torch.cat([moved * eye, momentum * eye], dim=-1)], dim=-2)

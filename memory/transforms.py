@@ -9,8 +9,13 @@ from __future__ import annotations
 import torch
 
 
-def gradients_by_hand() -> bool:
-    """Whether a gradient may be asked for, and not by a transformation of `torch.func`."""
+def under_torch_func() -> bool:
+    """Inside grad, vmap, jvp or another transformation of `torch.func`, in eager execution."""
     if torch.compiler.is_compiling():
-        return True
-    return torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active()
+        return False
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def gradients_by_hand() -> bool:
+    """Whether a gradient may be asked for, and not by `torch.func`."""
+    return torch.is_grad_enabled() and not under_torch_func()

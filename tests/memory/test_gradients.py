@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from sojourn.memory.carry import Carry
 from sojourn.memory.chunk_scans import decayed_sums, delta_errors
 from sojourn.memory.convolution import ShortConvolution
 from sojourn.memory.normalise import with_length
@@ -39,21 +40,32 @@ def test_convolution(reset):
     assert torch.autograd.gradgradcheck(output, sources)
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_decayed_sums(width):
-    sources = (normal(2, 3, 1, width), normal(2, 3, 2, 3), normal(2, 2, 3))
-    assert torch.autograd.gradcheck(decayed_sums, sources)
-    assert torch.autograd.gradgradcheck(decayed_sums, sources)
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("width", [1, 4])
+def test_decayed_sums(width, moves):
+    def run(kept: Tensor, moved: Tensor | None, *rest: Tensor) -> tuple[Tensor, ...]:
+        return decayed_sums(Carry(kept, moved), *rest)
+
+    shares = (normal(2, 3, 1, width), normal(2, 3, 1, 1) if moves else None)
+    sources = (*shares, normal(2, 3, 2, 4), normal(2, 2, 4))
+    assert torch.autograd.gradcheck(run, sources)
+    assert torch.autograd.gradgradcheck(run, sources)
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("started", [False, True])
-def test_delta_errors(chunks, started):
-    pairs = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 2), normal(2, chunks, 1, 1))
+def test_delta_errors(chunks, moves, started):
+    def run(kept: Tensor, moved: Tensor | None, *rest: Tensor) -> tuple[Tensor, ...]:
+        return delta_errors(Carry(kept, moved), *rest)
+
+    shares = (normal(2, chunks, 1, 2), normal(2, chunks, 1, 1) if moves else None)
+    pairs = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 2))
     systems = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 3))
-    sources = (normal(2, 2, 2), *pairs, *systems, normal(2, chunks, 2, 2) if started else None)
-    assert torch.autograd.gradcheck(delta_errors, sources)
-    assert torch.autograd.gradgradcheck(delta_errors, sources)
+    start = normal(2, chunks, 2, 2) if started else None
+    sources = (*shares, normal(2, 2, 2), *pairs, *systems, start)
+    assert torch.autograd.gradcheck(run, sources)
+    assert torch.autograd.gradgradcheck(run, sources)
 
 
 @pytest.mark.parametrize("length", [1.0, 0.3])
