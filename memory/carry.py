@@ -5,7 +5,7 @@ S <- kept * S,   and where a state is [W | M]:   W <- kept W + moved M,   M <- k
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -47,12 +47,14 @@ class Carry(NamedTuple):
         half = gradient.shape[-1] // 2
         return left + functional.pad(self.moved * gradient[..., :half], (half, 0))
 
-    def gradients(self, after: Tensor, met: Tensor) -> tuple[Tensor, Tensor | None]:
-        """At both shares, from the gradients after the chunks and the states that they met.
+    def gradients(
+        self, after: Tensor, met: Tensor, needed: Sequence[bool]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """At the shares that need one, from those after the chunks and the states that they met.
 
         Both `[M, N, V, K]`.
         """
-        for_kept = (after * met).sum_to_size(self.kept.shape)
+        for_kept = (after * met).sum_to_size(self.kept.shape) if needed[0] else None
         if self.moved is None:
             return for_kept, None
         half = met.shape[-1] // 2

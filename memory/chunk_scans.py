@@ -81,7 +81,7 @@ class _DecayedSums(torch.autograd.Function):
             after.append(for_state)
             for_state = one.apply_back(for_state, added)
         for_writes = torch.stack(after[::-1], dim=1)
-        return *carry.gradients(for_writes, met), for_writes, for_state
+        return *carry.gradients(for_writes, met, ctx.needs_input_grad), for_writes, for_state
 
 
 class _DeltaErrors(torch.autograd.Function):
@@ -110,7 +110,7 @@ class _DeltaErrors(torch.autograd.Function):
         if gradients[3] is not None:
             for_system = for_system + (inverse.mT @ gradients[3] @ inverse.mT).tril(-1)
         return (
-            *carry.gradients(after, met),
+            *carry.gradients(after, met, ctx.needs_input_grad),
             for_state,
             right,
             errors @ after,

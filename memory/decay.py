@@ -54,11 +54,12 @@ class ChunkDecay:
         """After the decays and writes of the first `end[t]` tokens and a reset at t."""
         size, times = len(self.times), self.times
         passed = times < end.unsqueeze(-1)
-        carried = (self.log_retention @ passed.mT.to(self.log_retention.dtype)).exp()
-        # `[s, t, j]`: whether decay s comes after write j and is passed over by token t.
-        spans = (passed.unsqueeze(-1) & (times.unsqueeze(-1) > times)).transpose(0, 1)
-        between = self.log_retention @ spans.flatten(1).to(self.log_retention.dtype)
-        between = torch.unflatten(between, -1, (size, size))
+        # `[s, t]`: whether decay s is passed over by token t; `[s, j]`: whether it follows write j.
+        counted = passed.mT.to(self.log_retention.dtype)
+        follows = (times.unsqueeze(-1) > times).to(self.log_retention.dtype)
+        carried = (self.log_retention @ counted).exp()
+        spans = (counted.unsqueeze(-1) * follows.unsqueeze(1)).flatten(1)
+        between = torch.unflatten(self.log_retention @ spans, -1, (size, size))
         if self.reset is None or self.segment is None:
             return Coefficients(_exp_where(passed, between), carried, None)
         own = self.segment.unsqueeze(-1) == self.segment.unsqueeze(-2)

@@ -117,11 +117,12 @@ class ExactScalar(Solver):
         """What chunks `[B, H, N, C, ...]` write; gates are zero where a token is masked."""
         query, key, value = tokens
         after = decay.after_write()
-        written = rate.unsqueeze(-1) * key
+        rates = rate.unsqueeze(-2)
+        strength = after.writes * rates
         chunks = ChunkWrites(
             values=value,
-            keys=after.writes[..., -1, :].unsqueeze(-1) * written,
-            scores=after.writes * (query @ written.mT),
+            keys=strength[..., -1, :].unsqueeze(-1) * key,
+            scores=strength * (query @ key.mT),
             probes=after.carried.unsqueeze(-1) * query,
             kept=after.carried[..., -1:].unsqueeze(-1),
         )
@@ -133,13 +134,16 @@ class ExactScalar(Solver):
             )
         if self.objective.predicts_with == "none":
             return chunks
-        met = after if self.objective.predicts_with == "decayed" else decay.before_decay()
+        met = after
+        if self.objective.predicts_with == "previous":
+            met = decay.before_decay()
+            strength = met.writes * rates
         if met.initial is not None:
             value = value - met.initial.unsqueeze(-1) * (key @ start.mT)
         return chunks._replace(
             values=value,
             erased=met.carried.unsqueeze(-1) * key,
-            system=met.writes * (key @ written.mT),
+            system=strength * (key @ key.mT),
         )
 
 
