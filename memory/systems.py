@@ -45,17 +45,34 @@ class Systems(NamedTuple):
 
 
 class SystemSolver(ABC):
-    """Solves the systems of all tokens for one right-hand side each."""
+    """Solves the systems of all tokens for one right-hand side each.
 
-    @abstractmethod
+    The gradient is that of the exact solution, whatever the method: one solve more, and products.
+    """
+
     def __call__(self, systems: Systems, right: Tensor) -> Tensor:
         """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
+        x: Tensor = _ImplicitSolve.apply(self, right, *systems)  # type: ignore[no-untyped-call]
+        return x
+
+    @abstractmethod
+    def solve(self, systems: Systems, right: Tensor) -> Tensor:
+        """The same, without a gradient of its own."""
 
 
 class Cholesky(SystemSolver):
-    """Forms and factorises every system: exact; K^2 numbers and K^3 / 3 flops per token."""
+    """Forms and factorises every system: exact; K^3 / 3 flops per token.
+
+    K^2 numbers per token exist meanwhile, but none are kept for the backward pass.
+    """
 
     def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+        # torch.compile does not take the gradient by hand, and autograd's own is exact here.
+        if torch.compiler.is_compiling():
+            return self.solve(systems, right)
+        return super().__call__(systems, right)
+
+    def solve(self, systems: Systems, right: Tensor) -> Tensor:
         factor = torch.linalg.cholesky_ex(systems.matrices()).L
         return torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
 
@@ -63,18 +80,17 @@ class Cholesky(SystemSolver):
 class ConjugateGradient(SystemSolver):
     """`num_iterations` of conjugate gradients from zero: never forms a system.
 
-    Exact up to rounding from about K iterations on. The gradient is that of the exact solution,
-    found by as many iterations again: differentiating the iteration itself is wrong wherever it
-    converges early, as it does for every token soon after a reset. Single tokens and chunks agree
-    even when truncated.
+    Exact up to rounding from about K iterations on. Differentiating the iteration itself would be
+    wrong wherever it converges early, as it does for every token soon after a reset. Single tokens
+    and chunks agree even when truncated.
     """
 
     def __init__(self, num_iterations: int = 16) -> None:
         check_at_least("num_iterations", num_iterations, 1)
         self.num_iterations = num_iterations
 
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
-        return _solve(self.num_iterations, right, *systems)
+    def solve(self, systems: Systems, right: Tensor) -> Tensor:
+        return conjugate_gradient(systems, right, self.num_iterations)
 
 
 class _ImplicitSolve(torch.autograd.Function):
@@ -83,19 +99,19 @@ class _ImplicitSolve(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
-        return conjugate_gradient(Systems(*system), right, num_iterations)
+    def forward(method: SystemSolver, right: Tensor, *system: Tensor) -> Tensor:
+        return method.solve(Systems(*system), right)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.num_iterations, _, *system = inputs
+        ctx.method, _, *system = inputs
         ctx.save_for_backward(output, *system)
         ctx.save_for_forward(output, *system)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, *system = ctx.saved_tensors
-        y = _solve(ctx.num_iterations, gradients[0], *system)
+        y = ctx.method(Systems(*system), gradients[0])
         met, carried, strength, key, _ = system
         x_scores, y_scores = x @ key.mT, y @ key.mT
         for_key = (strength * x_scores).mT @ y + (strength * y_scores).mT @ x
@@ -114,12 +130,8 @@ class _ImplicitSolve(torch.autograd.Function):
         """A dx = dq - dA x."""
         x, *system = ctx.saved_tensors
         applied = torch.func.jvp(lambda *parts: Systems(*parts).apply(x), tuple(system), tangents)
-        return _solve(ctx.num_iterations, right - applied[1], *system)
-
-
-def _solve(num_iterations: int, right: Tensor, *system: Tensor) -> Tensor:
-    x: Tensor = _ImplicitSolve.apply(num_iterations, right, *system)  # type: ignore[no-untyped-call]
-    return x
+        solved: Tensor = ctx.method(Systems(*system), right - applied[1])
+        return solved
 
 
 def conjugate_gradient(systems: Systems, right: Tensor, num_iterations: int) -> Tensor:
