@@ -60,6 +60,7 @@ class ChannelGatedMemory(MemoryCore):
         leaves = self.views.init_state(batch) | self.solver.init_state(batch)
         return TensorDict(leaves, batch_size=[batch])
 
+    @in_slabs
     def advance(
         self,
         x: Tensor,
@@ -67,16 +68,6 @@ class ChannelGatedMemory(MemoryCore):
         reset: Tensor | None = None,
         mask: Tensor | None = None,
         commit: Tensor | None = None,
-    ) -> tuple[Tensor, TensorDict]:
-        return in_slabs(self._run, self.slab_numbers, x, state, reset, mask, commit)
-
-    def _run(
-        self,
-        x: Tensor,
-        state: TensorDict,
-        reset: Tensor | None,
-        mask: Tensor | None,
-        commit: Tensor | None,
     ) -> tuple[Tensor, TensorDict]:
         features = self.projection(x)
         with full_precision(x):

@@ -35,10 +35,11 @@ class ExactScalar(Solver):
     """Runs a linear memory exactly: dot-product or squared-error objective, one retention per head.
 
     `chunk_size` trades the quadratic cost inside chunks against the number of chunks; it never
-    changes the result. The initial fast weights are learned and start at zero.
+    changes the result. On a CPU 16 is fastest up to keys of 32, and 32 from 64 on. The initial
+    fast weights are learned and start at zero.
     """
 
-    def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 32) -> None:
+    def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 16) -> None:
         super().__init__(heads, objective)
         if objective.predicts_with == "anchor":
             raise ValueError(

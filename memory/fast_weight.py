@@ -86,6 +86,7 @@ class FastWeightMemory(MemoryCore):
         clocks = {name: state[name] for name in self.solver.clocks}
         return cleared.update(clocks) if clocks else cleared
 
+    @in_slabs
     def advance(
         self,
         x: Tensor,
@@ -93,16 +94,6 @@ class FastWeightMemory(MemoryCore):
         reset: Tensor | None = None,
         mask: Tensor | None = None,
         commit: Tensor | None = None,
-    ) -> tuple[Tensor, TensorDict]:
-        return in_slabs(self._run, self.slab_numbers, x, state, reset, mask, commit)
-
-    def _run(
-        self,
-        x: Tensor,
-        state: TensorDict,
-        reset: Tensor | None,
-        mask: Tensor | None,
-        commit: Tensor | None,
     ) -> tuple[Tensor, TensorDict]:
         features = self.projection(x)
         with full_precision(x):

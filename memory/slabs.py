@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from .core import MemoryCore
 
+Advance = Callable[..., tuple[Tensor, TensorDict]]
 SHORTEST_SLAB = 64
 """In tokens: below it the time goes into starting operations."""
 
@@ -31,22 +33,33 @@ def num_slabs(x: Tensor, numbers: int | None) -> int:
     return math.ceil(x.shape[1] / length)
 
 
-def in_slabs(
-    run: Callable[..., tuple[Tensor, TensorDict]],
-    numbers: int | None,
-    x: Tensor,
-    state: TensorDict,
-    *flags: Tensor | None,
-) -> tuple[Tensor, TensorDict]:
-    """`run(x, state, *flags)`, in slabs of `numbers` of x; no slab is a single token of several."""
-    count = num_slabs(x, numbers)
-    if count == 1:
-        return run(x, state, *flags)
-    outputs = []
-    for tokens, *parts in zip_parts(x, *flags, cut=lambda part: part.tensor_split(count, dim=1)):
-        y, state = run(tokens, state, *parts)
-        outputs.append(y)
-    return torch.cat(outputs, dim=1), state
+def in_slabs(advance: Advance) -> Advance:
+    """`MemoryCore.advance` of an exact memory in slabs of its `slab_numbers`.
+
+    No slab is a single token of several.
+    """
+
+    @wraps(advance)
+    def run(
+        core: MemoryCore,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None = None,
+        mask: Tensor | None = None,
+        commit: Tensor | None = None,
+    ) -> tuple[Tensor, TensorDict]:
+        count = num_slabs(x, core.slab_numbers)
+        if count == 1:
+            return advance(core, x, state, reset, mask, commit)
+        outputs = []
+        columns = (x, reset, mask, commit)
+        for parts in zip_parts(*columns, cut=lambda part: part.tensor_split(count, dim=1)):
+            tokens, *flags = parts
+            y, state = advance(core, tokens, state, *flags)
+            outputs.append(y)
+        return torch.cat(outputs, dim=1), state
+
+    return run
 
 
 @contextmanager
