@@ -79,6 +79,7 @@ from .registration import make_lifetime as make_lifetime
 from .regret import EpisodeCurve as EpisodeCurve
 from .regret import FailureSplit as FailureSplit
 from .regret import check_reference as check_reference
+from .regret import episode_regret as episode_regret
 from .regret import failure_and_slowness as failure_and_slowness
 from .regret import is_provisional as is_provisional
 from .regret import normalised_regret as normalised_regret
@@ -88,7 +89,9 @@ from .regret import reference_gap as reference_gap
 from .regret import reference_problem as reference_problem
 from .regret import regret_by_episode as regret_by_episode
 from .regret import regret_error as regret_error
+from .regret import task_gaps as task_gaps
 from .regret import valid_reference as valid_reference
+from .replay import replay as replay
 from .schedule import Independent as Independent
 from .schedule import NeverRepeating as NeverRepeating
 from .schedule import Recurring as Recurring

@@ -17,8 +17,7 @@ import torch
 from tensordict import TensorDict
 
 from sojourn.agents import Agent, Ending, Restored, SharedLuck, Snapshots
-from sojourn.envs import Length, Schedule, Stream
-from sojourn.envs.schedule import Assignment
+from sojourn.envs import Length, Stream, replay
 
 from .episodes import Array
 from .evaluation import ROWS_AT_ONCE, Budget, Condition, lives
@@ -27,25 +26,6 @@ from .measures.lives import Lives
 
 Writes = Literal["episode", "frozen"]
 LONGEST_PROBE = 100_000  # steps of a lifetime; its one segment ends it before
-
-
-class Replayed(Schedule):
-    """Lifetime n plays one segment of another stream: place n mod `len(places)`, (lifetime,
-    segment).
-    """
-
-    def __init__(self, stream: Stream, places: Sequence[tuple[int, int]]) -> None:
-        super().__init__(stream.schedule.families, None)
-        self.stream, self.places = stream, list(places)
-
-    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
-        """The task as it was met there; a task that draws new instances draws others here."""
-        del index
-        found = self.stream.segment(*self.places[lifetime % len(self.places)])
-        instance = found.seed
-        if found.task.instance == "resampled":
-            instance = int(np.random.SeedSequence([seed, instance]).generate_state(1)[0])
-        return Assignment(found.task, instance, found.task_index)
 
 
 @dataclass(frozen=True)
@@ -109,16 +89,7 @@ def probe(
     probes: Probes, agent: Agent, snapshots: Snapshots, num_episodes: int, writes: Writes, seed: int
 ) -> Iterator[tuple[int, list[Ending]]]:
     """Live every probe for `num_episodes` episodes (a task with a length of its own for that)."""
-    stream = probes.stream
-    replay = Stream(
-        Replayed(stream, probes.places),
-        Length(num_episodes),
-        seed=stream.seed,
-        lifetime_segments=1,
-        announce=stream.announce,
-        backend=stream.backend,
-        on_error=stream.on_error,
-    )
+    again = replay(probes.stream, probes.places, Length(num_episodes))
     luck = SharedLuck(seed, period=len(probes.places))
     for first in range(0, probes.count, ROWS_AT_ONCE):
         numbers = range(first, min(first + ROWS_AT_ONCE, probes.count))
@@ -126,4 +97,4 @@ def probe(
         restore = partial(Restored, memories, first, writes == "episode")
         condition = Condition(agent, "episode", False, restore)
         budget = Budget(len(numbers), LONGEST_PROBE, 1)
-        yield from lives(condition, replay, budget, luck, first)
+        yield from lives(condition, again, budget, luck, first)
