@@ -82,7 +82,7 @@ class Probes:
             age, place = divmod(number, len(self.places))
             life = self.places[place][0]
             scores[life, age, self.column[place]] = total[number] / count[number]
-        return Matrix(scores, self.played)
+        return Matrix.in_order(scores, self.played)
 
 
 def probe(

@@ -66,7 +66,7 @@ def test_the_matrix_says_how_many_cells_count() -> None:
     scores = np.zeros((2, 4, 3))
     for segment in range(3):
         scores[:, segment + 1, segment] = 1.0
-    rows = list(matrix_rows(Matrix(scores, np.array([[0, 1, 2]] * 2))))
+    rows = list(matrix_rows(Matrix.in_order(scores, np.array([[0, 1, 2]] * 2))))
     assert [row.code for row in rows] == ["M6", "M7", "M7", "M9"]
     assert "2 of 3" in rows[0].note
     assert value(rows, "ACC, score on all tasks met") == pytest.approx(interval([1 / 3] * 2).mean)
