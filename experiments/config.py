@@ -16,6 +16,7 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 
 from . import catalog, keys, schema
 from .errors import UsageError
+from .scale import GROUP, read_scale
 from .settings import Settings
 
 ROOT = "train"
@@ -85,6 +86,8 @@ def compose_config(overrides: Sequence[Override]) -> DictConfig:
     if _lists_tasks(overrides):
         chosen.append(Override("stream", "tasks", "stream=tasks", is_group=True))
     config = _compose({override.key: override.value for override in chosen})
+    scales = [str(override.value) for override in overrides if override.key == GROUP]
+    read_scale(scales[-1] if scales else config.scale).reduce(config)
     return set_values(config, [override for override in overrides if not override.is_group])
 
 

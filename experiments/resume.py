@@ -13,6 +13,7 @@ from . import catalog, checkpoint
 from .config import Override, group_of, set_values
 from .errors import RunError, UsageError
 from .folder import LATEST, latest_run
+from .scale import FULL, GROUP
 
 # What a saved life depends on: a checkpoint does not fit another memory, stream or number of rows.
 FIXED = ("memory", "stream", "agent", "seed", "num_lifetimes", "memory_reset")
@@ -64,6 +65,9 @@ def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig,
     Raises UsageError naming the keys that a checkpoint cannot follow.
     """
     chosen = [override for override in overrides if override.is_group]
+    for override in overrides:
+        if override.key == GROUP and override.value != saved.get(GROUP, FULL):
+            raise UsageError(f"{override.text}: chosen when a run begins; give its keys themselves")
     config = saved.copy()
     for override in chosen:
         catalog.check_option(override.key, override.value)

@@ -58,7 +58,8 @@ class Settings:
     debug: bool
     quiet: bool
     evaluation: EvaluationSettings
-    plasticity_every: int = 0  # runs of earlier versions do not have it
+    plasticity_every: int = 0  # runs of earlier versions do not have this key and the next
+    scale: str = "full"
 
     @classmethod
     def from_config(cls, config: DictConfig) -> Settings:

@@ -20,9 +20,10 @@ from .. import catalog
 from ..config import compose_config, parse
 from ..errors import UsageError, hint
 from ..folder import RUNS
+from ..scale import scale_among
 from ..sizing import Quantity, match, measure
-from .member import Member, digest_of
-from .sweep import choose_each
+from .member import Member, settings_of
+from .sweep import choose_each, first_seeds
 
 OPTIONS = {
     "study": "",
@@ -69,11 +70,14 @@ def plan(words: Sequence[str]) -> Plan:
     options, own = _sort(words)
     file = read_study(options["study"]) if options["study"] else StudyFile()
     sizes = _Sizes(options["match"], options["reference"])
+    scale = scale_among([*file.words, *own])
+    most_seeds = None if any(word.startswith("seed=") for word in own) else scale.seeds
     members: dict[str, Member] = {}
     left_out: list[str] = []
     for sweep in file.sweeps:
-        for choices, chosen in choose_each(_last_of_each_key([*file.words, *sweep, *own])):
-            found = file.added_to(choices, own)
+        given = _last_of_each_key([*scale.reduce_words([*file.words, *sweep]), *own])
+        for choices, chosen in choose_each(first_seeds(given, most_seeds)):
+            found = scale.reduce_words(file.added_to(choices, own))
             try:
                 member = _member(choices, [*chosen, *found], sizes)
             except _Unmatched as error:
@@ -141,7 +145,7 @@ def _member(choices: dict[str, str], words: Sequence[str], sizes: _Sizes) -> Mem
     words = _last_of_each_key([*words, *matched])
     config = _settings(tuple(words)).copy()
     config.seed = int(seed)
-    return Member([*words, f"seed={seed}"], choices, digest_of(config))
+    return Member([*words, f"seed={seed}"], choices, settings_of(config))
 
 
 @cache

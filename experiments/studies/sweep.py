@@ -24,6 +24,19 @@ def choose_each(words: Sequence[str]) -> Iterator[tuple[dict[str, str], list[str
         yield {key: of_key[key] for key in named}, list(chosen)
 
 
+def first_seeds(words: Sequence[str], count: int | None) -> list[str]:
+    """The words with the first `count` of their seeds, or with seeds 1 to `count` where they name
+    none; None changes nothing.
+    """
+    others = [word for word in words if not word.startswith("seed=")]
+    if count is None:
+        return list(words)
+    named = [word for word in words if word not in others]
+    found = (values_of(named[-1]) or named) if named else [f"seed={n + 1}" for n in range(count)]
+    seeds = [word.partition("=")[2] for word in found[:count]]
+    return [*others, f"seed={','.join(seeds)}"]
+
+
 def values_of(word: str) -> list[str] | None:
     """The words that a sweep stands for; None for a word with one value."""
     key, equals, value = word.partition("=")
