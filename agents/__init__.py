@@ -10,6 +10,7 @@ from .agent import Agent as Agent
 from .agent import Decision as Decision
 from .agent import Reading as Reading
 from .auxiliary import Auxiliary as Auxiliary
+from .bandit_player import BanditPlayer as BanditPlayer
 from .boundary_discounts import boundary_discounts as boundary_discounts
 from .encoder import Encoder as Encoder
 from .evolution import Evolution as Evolution
@@ -31,6 +32,7 @@ from .interference import write_interference as write_interference
 from .interventions import Exchanged as Exchanged
 from .interventions import Frozen as Frozen
 from .interventions import Restored as Restored
+from .interventions import Separated as Separated
 from .judges import Judge as Judge
 from .judges import LivedWindow as LivedWindow
 from .judges import Recent as Recent
@@ -46,6 +48,7 @@ from .memory_module import MemoryModule as MemoryModule
 from .meta_trainer import MetaTrainer as MetaTrainer
 from .moment import Moment as Moment
 from .normalise import RunningScale as RunningScale
+from .oracle_policy import OraclePolicy as OraclePolicy
 from .plasticity import dormant_share as dormant_share
 from .plasticity import parameter_vector as parameter_vector
 from .plasticity import plasticity as plasticity

@@ -18,6 +18,9 @@ from .bandit_references import draw_problems as draw_problems
 from .bandit_references import play as play
 from .bandit_references import players as players
 from .bandit_references import reference_plays as reference_plays
+from .best_play import Oracle as Oracle
+from .best_play import best_actions as best_actions
+from .best_play import unknown_best_play as unknown_best_play
 from .cart_pole import CartPoleEnv as CartPoleEnv
 from .cart_pole import CartPoleTask as CartPoleTask
 from .cart_pole_family import CartPole as CartPole

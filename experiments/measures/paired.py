@@ -1,7 +1,7 @@
 """Differences of two conditions that lived the same segments with the same luck.
 
     M5    U_k = regret_k(reset twin) - regret_k(carried)       > 0: having lived helps
-    M8    mean_i (area_i(carried) - area_i(single-task)),  area_i = mean u over the episodes of task i
+    M8    mean_i (area_i(carried) - area_i(single-task)),  area_i = mean u over task i's episodes
     M15   frozen-copy gap = regret_k(frozen at half-life) - regret_k(carried), second half
     M4    first visits against revisits of one condition, within a lifetime
 
