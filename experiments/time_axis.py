@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .statistics import band
 from .tables import Columns, read_table
 
 MOST_BORDERS = 40  # more would hide the curves
+WIDE = 30.0  # largest over smallest mean, from which on an axis shows powers of ten
 
 # Title -> the columns of diagnostics.csv that tell it, and what they are measured in.
 MEASURES = {
@@ -71,8 +73,16 @@ def memory_panels(groups: Sequence[Group], x_label: str) -> list[Panel]:
             found = [_measure(tables[id(run)], pattern) for run in group.runs]
             curve = _curve(group.label, [one for one in found if one])
             curves += [curve] if curve is not None else []
-        panels.append(Panel(title, x_label, unit, curves, empty=UNMEASURED))
+        scale: Literal["linear", "log"] = "log" if _is_wide(curves) else "linear"
+        panels.append(Panel(title, x_label, unit, curves, empty=UNMEASURED, y_scale=scale))
     return panels
+
+
+def _is_wide(curves: Sequence[Curve]) -> bool:
+    """Whether the smallest curve would lie on the axis of the largest."""
+    means = [float(curve.mean.mean()) for curve in curves]
+    lowest = min((float(curve.mean.min()) for curve in curves), default=0.0)
+    return lowest > 0 and max(means) > WIDE * min(means)
 
 
 def _table(run: RunResult) -> Columns:

@@ -16,6 +16,7 @@ from typing import Any
 from ..comparison import Comparison
 from ..panels import COLOURS, Array, Picture, labels_of
 from .chart import chart, colour, dashes
+from .heat import heat_map
 from .markup import json_script, paragraphs, table, tag
 
 MAX_BYTES = 3_000_000
@@ -24,15 +25,19 @@ FEW = 6  # groups whose bands can be told apart
 SECTIONS = {  # name of a picture -> heading of its section, what is said where there is no data
     "cumulative_regret": ("Cumulative regret", "No run has finished an episode."),
     "windowed_regret": ("Regret over life", "No run has finished an episode."),
+    "regret_split": ("Transient and residual regret", "No run has finished a task."),
     "regret_by_episode": ("Regret by episode of a task", "No run has finished an episode."),
     "regret_at_the_end": ("Regret at the end", "No run has finished an episode."),
     "performance_profile": ("Performance profile", "No run has finished an episode."),
     "memory": ("Memory over life", "No run has diagnostics: train with diagnostics_every=50."),
 }
+NO_TRANSFER = "No run has an evaluation: sojourn evaluate RUN."
+NO_MATRIX = "No evaluation has a matrix: tasks must change within a life, and come again."
 NO_CONTRASTS = (
     "No reference group: give reference=GROUP (and declared=GROUPS for Holm's adjustment), or "
     "compare with a group of the GRU."
 )
+MATRIX = "memory_matrix"
 COSTS = ("group", "n", "steps/s", "parameters", "state bytes")
 
 
@@ -44,6 +49,7 @@ class Page:
     summary: Comparison
     aggregates: Comparison
     contrasts: Comparison | None
+    transfer: Comparison | None
     pictures: Mapping[str, Picture]
     differences: Sequence[str]
     runs: Sequence[tuple[str, str]]
@@ -91,19 +97,17 @@ def _sections(
         name: (head, _picture(pictures[name], labels) if name in pictures else _said(empty))
         for name, (head, empty) in SECTIONS.items()
     }
-    beside = table(page.contrasts) + paragraphs(page.contrasts.notes) if page.contrasts else ""
+    beside = _noted(page.contrasts) if page.contrasts else _said(NO_CONTRASTS)
     settings = paragraphs(page.differences) or _said("All settings but the seed are equal.")
     runs = paragraphs([f"{label}: {path}" for label, path in page.runs])
     memory = shown.pop("memory")
     return {
-        "summary": ("Summary", table(page.summary) + paragraphs(page.summary.notes)),
+        "summary": ("Summary", _noted(page.summary)),
         **shown,
-        "aggregates": (
-            "Mean, IQM and tail",
-            table(page.aggregates) + paragraphs(page.aggregates.notes),
-        ),
-        "contrasts": ("Differences from the reference group", beside or _said(NO_CONTRASTS)),
+        "aggregates": ("Mean, IQM and tail", _noted(page.aggregates)),
+        "contrasts": ("Differences from the reference group", beside),
         "memory": memory,
+        "transfer": ("Transfer and forgetting", _transfer(page, labels)),
         "cost": ("Cost", table(_costs(page.summary))),
         "settings": ("Settings that differ", settings),
         "runs": ("Runs", runs),
@@ -112,6 +116,18 @@ def _sections(
 
 def _said(text: str) -> str:
     return tag("p", escape(text))
+
+
+def _noted(shown: Comparison) -> str:
+    return table(shown) + paragraphs(shown.notes)
+
+
+def _transfer(page: Page, labels: Sequence[str]) -> str:
+    """The table of the evaluations and the heat maps of what memories know."""
+    if page.transfer is None:
+        return _said(NO_TRANSFER)
+    matrix = page.pictures.get(MATRIX)
+    return _noted(page.transfer) + (_picture(matrix, labels) if matrix else _said(NO_MATRIX))
 
 
 def _costs(summary: Comparison) -> Comparison:
@@ -126,8 +142,14 @@ def _picture(picture: Picture, labels: Sequence[str]) -> str:
         tag("div", chart(panel, picture.panels, labels, f"{picture.name}-{number}"))
         for number, panel in enumerate(picture.panels)
     )
+    charts += "".join(
+        tag("div", heat_map(grid, f"{picture.name}-map-{number}"), {"class": "scroll"})
+        for number, grid in enumerate(picture.grids)
+    )
     data = f"Data: {picture.name}.csv; pictures: {picture.name}.svg and .png."
-    return tag("div", charts, {"class": "charts"}) + paragraphs([picture.caption, data])
+    return tag("div", charts, {"class": "maps" if picture.grids else "charts"}) + paragraphs(
+        [picture.caption, data]
+    )
 
 
 def _legend(labels: Sequence[str]) -> str:

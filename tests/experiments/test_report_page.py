@@ -22,17 +22,19 @@ SECTIONS = [
     "summary",
     "cumulative_regret",
     "windowed_regret",
+    "regret_split",
     "regret_by_episode",
     "regret_at_the_end",
     "performance_profile",
     "aggregates",
     "contrasts",
     "memory",
+    "transfer",
     "cost",
     "settings",
     "runs",
 ]
-PICTURES = [name for name in SECTIONS[1:6]]
+PICTURES = [name for name in SECTIONS[1:7]]
 VOID = {"meta", "input"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -113,7 +115,8 @@ def made_page(labels: list[str], count: int = 30) -> Page:
     panel = Panel("t", "steps", "regret", curves, borders=(5.0,))
     dots = Panel("t", "episode", "regret", curves, kind="points")
     pictures = {name: Picture(name, "A & B", "c", [panel, dots]) for name in PICTURES}
-    return Page("A & B", table, table, None, pictures, [], [(label, "f") for label in labels])
+    runs = [(label, "f") for label in labels]
+    return Page("A & B", table, table, None, None, pictures, [], runs)
 
 
 def test_every_section_is_there_and_the_page_is_well_formed(out: Path) -> None:
