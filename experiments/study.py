@@ -13,7 +13,7 @@ from .progress import plain_console
 from .provenance import command_line
 from .results import RunResult
 from .stopping import exit_code
-from .studies.member import Member, Places, state_of, write_row
+from .studies.member import Member, Places, find_row, state_of, write_row
 from .studies.plan import Plan, plan
 from .studies.rows import markdown, rich_table, study_rows
 from .studies.runner import TO_RUN, Outcome, run_members
@@ -27,7 +27,7 @@ def study(words: Sequence[str]) -> int:
     console = plain_console()
     waiting = _waiting(places, wanted.members)
     total, failed = len(wanted.members), list[Outcome]()
-    done = sum(places.row(member).exists() for member in wanted.members)
+    done = sum(find_row(places, member) is not None for member in wanted.members)
     console.print(f"{total} members, {done} of them done; folder {wanted.output}")
     for line in wanted.left_out:
         console.print(f"left out: {line}", markup=False, highlight=False)
@@ -60,7 +60,7 @@ def _waiting(places: Places, members: Sequence[Member]) -> list[Member]:
     waiting = []
     for member in members:
         state = state_of(places, member)
-        if state == "done" and not places.row(member).exists():
+        if state == "done" and find_row(places, member) is None:
             write_row(places, member)
         if state in TO_RUN:
             waiting.append(member)
@@ -75,7 +75,7 @@ def _report(places: Places, wanted: Plan) -> None:
         return
     write_atomically(wanted.output / "study.md", markdown(header, rows))
     console.print(rich_table(header, rows))
-    finished = [places.run(m) for m in wanted.members if places.row(m).exists()]
+    finished = [places.run(m) for m in wanted.members if find_row(places, m)]
     runs = [RunResult.read(path) for path in finished if path.exists()]
     if runs:
         # The members of a study are chosen before the first is run: they are the declared set.
