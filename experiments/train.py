@@ -6,12 +6,13 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from omegaconf import OmegaConf
 
 from . import launch
 from .build import Parts, build
+from .debugging import watched
 from .errors import EXIT_FAILURE, EXIT_OK, RunError
 from .evaluation_beside import PeriodicEvaluation
 from .finish import finish
@@ -86,7 +87,9 @@ def _start(
 def _live(request: Request, parts: Parts, run: Run, stop: StopRequest) -> int:
     """Live to the end of the budget or to a stop, and leave the folder in order either way."""
     try:
-        with _warnings_noted(run.recorder):
+        with _warnings_noted(run.recorder), ExitStack() as debugging:
+            if request.settings.debug:
+                debugging.enter_context(watched(run.agent))
             if request.resumption is not None:
                 run.load_state_dict(request.resumption.content)
             finished = run.live(stop)
@@ -129,6 +132,8 @@ def _fail(run: Run, error: Exception) -> int:
     with suppress(OSError):  # on a full disk the lines below are all that is left
         run.recorder.log(traceback.format_exc())
         run.folder.set_status("failed", run.step, message)
+    if run.settings.debug:
+        traceback.print_exc()
     print(f"sojourn: failed at step {run.step:,}: {message}", file=sys.stderr)
     print(f"sojourn: see {run.folder.log_file}; resume with: {_resume(run)}", file=sys.stderr)
     return EXIT_FAILURE

@@ -270,7 +270,8 @@ def test_a_checkpoint_of_another_name_is_refused(train: Train, refuse: Refuse) -
 
 def test_debug_is_one_short_loop(train: Train) -> None:
     run = train("run", "debug=true", "num_steps=null")
-    torch.autograd.set_detect_anomaly(False)
+    assert not torch.is_anomaly_enabled()
+    assert not torch.are_deterministic_algorithms_enabled()
     assert len(read_table(run / "metrics.csv")["step"]) == 3
 
 
