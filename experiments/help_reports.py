@@ -21,8 +21,8 @@ Compare finished runs: a page for the browser, regret curves with bands over see
 """
 RECORD = """sojourn record RUN [key=value ...]
 
-Live one held-out lifetime and save it as a GIF, with task, episode, return, regret so far and the
-norm of the memory. Needs no screen. Nothing of the run is changed.
+Live one held-out lifetime and save it as a GIF or MP4, with task, episode, return, regret so far
+and the norm of the memory. Needs no screen. Nothing of the run is changed.
 
   sojourn record latest
   sojourn record RUN checkpoint=untrained,last steps=400     before and after, side by side
@@ -35,7 +35,8 @@ norm of the memory. Needs no screen. Nothing of the run is changed.
   seed        root seed of the held-out stream; default that of sojourn evaluate
   greedy      true: the most likely action instead of a sampled one
   fps         frames a second; default 8
-  output      the file; default RUN/recordings/lifetime<N>__TIME.gif
+  output      the file, .gif or .mp4 (needs pip install 'sojourn[video]'); default
+              RUN/recordings/lifetime<N>__TIME.gif
 
 Where an environment has no pictures, bars show how often each action was taken in the task.
 """

@@ -16,7 +16,8 @@ from .evaluation import EVALUATION_LUCK, frozen_copy
 from .progress import plain_console
 from .recordings.film import Plan, film
 from .recordings.frames import frames, save_gif
-from .recordings.request import Take, request
+from .recordings.movie import save_mp4
+from .recordings.request import MP4, Take, request
 from .settings import Settings
 
 
@@ -39,7 +40,8 @@ def record(words: Sequence[str]) -> int:
     lives = [film(agent_of(wanted.config, take), plan) for take in wanted.takes]
     try:
         wanted.output.parent.mkdir(parents=True, exist_ok=True)
-        count = save_gif(wanted.output, frames(titles, lives), wanted.frames_per_second)
+        save = save_mp4 if wanted.output.suffix.lower() == MP4 else save_gif
+        count = save(wanted.output, frames(titles, lives), wanted.frames_per_second)
     except OSError as error:
         raise RunError(f"{wanted.output}: cannot be written ({error})") from error
     size = wanted.output.stat().st_size / 1e6
