@@ -29,7 +29,7 @@ bench: $(INSTALLED)  ## speed of MiniGrid and of the memories
 	$(BIN)/python benchmarks/memory.py
 
 parity: .venv-parity/.installed  ## results and speed beside flash-linear-attention and titans-pytorch
-	.venv-parity/bin/pytest tests/memory/parity
+	TRITON_INTERPRET=1 .venv-parity/bin/pytest tests/memory/parity
 	.venv-parity/bin/python benchmarks/parity_speed.py
 
 .venv-parity/.installed: pyproject.toml constraints.txt
