@@ -13,7 +13,7 @@ import pytest
 
 from sojourn.experiments.command import main
 from sojourn.experiments.comparison import Comparison
-from sojourn.experiments.pages import page as pages
+from sojourn.experiments.pages.document import MAX_BYTES
 from sojourn.experiments.pages.page import Page, render
 from sojourn.experiments.panels import Curve, Panel, Picture
 from sojourn.experiments.tables import read_table
@@ -194,7 +194,7 @@ def test_what_is_provisional_is_marked_and_n_is_printed() -> None:
 def test_many_groups_make_no_endless_page(monkeypatch: pytest.MonkeyPatch) -> None:
     large = made_page([f"group {i}" for i in range(40)], 1000)
     text = render(large)
-    assert len(text.encode()) <= pages.MAX_BYTES
+    assert len(text.encode()) <= MAX_BYTES
     points = json.loads(Reader(text).scripts["points"])["windowed_regret-0"]
     assert len(points) == 40
     assert {(c["x"][0], c["x"][-1]) for c in points} == {(0.0, 999.0)}, "ends are kept"
