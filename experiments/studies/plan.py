@@ -75,8 +75,9 @@ def plan(words: Sequence[str]) -> Plan:
     members: dict[str, Member] = {}
     left_out: list[str] = []
     for sweep in file.sweeps:
+        keys = [word.partition("=")[0] for word in sweep]
         given = _last_of_each_key([*scale.reduce_words([*file.words, *sweep]), *own])
-        for choices, chosen in choose_each(first_seeds(given, most_seeds)):
+        for choices, chosen in choose_each(first_seeds(given, most_seeds), keys):
             found = scale.reduce_words(file.added_to(choices, own))
             try:
                 member = _member(choices, [*chosen, *found], sizes)

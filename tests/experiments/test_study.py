@@ -67,6 +67,15 @@ def test_a_file_adds_words_to_the_members_that_made_a_choice(tmp_path: Path) -> 
     assert all("trainer.returns.trace=0.5" in member.words for member in own)
 
 
+def test_whatever_a_sweep_of_a_file_sets_tells_its_members_apart(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "sweeps: [['memory=gru,lstm', seed=1..2], [memory=gru, stream=bandit, seed=1]]\n"
+    )
+    groups = [member.group for member in plan([f"study={file}"]).members]
+    assert sorted(groups) == ["gru", "gru", "gru bandit", "lstm", "lstm"]
+
+
 @pytest.mark.parametrize("name", catalog.options("study"))
 def test_every_shipped_study_can_be_planned(name: str) -> None:
     assert len(names(f"study={name}")) > 1
