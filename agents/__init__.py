@@ -15,6 +15,8 @@ from .boundary_discounts import boundary_discounts as boundary_discounts
 from .encoder import Encoder as Encoder
 from .evolution import Evolution as Evolution
 from .evolution import antithetic_estimate as antithetic_estimate
+from .ewc import EWC as EWC
+from .ewc import fisher_information as fisher_information
 from .extras import Extras as Extras
 from .gradient_horizon import Agreement as Agreement
 from .gradient_horizon import gradient_agreement as gradient_agreement
@@ -39,6 +41,7 @@ from .judges import Recent as Recent
 from .judges import Replayed as Replayed
 from .judges import Trusting as Trusting
 from .judges import restart_broken as restart_broken
+from .l2_init import L2Init as L2Init
 from .life_regret import episode_regrets as episode_regrets
 from .life_regret import grouped_regret as grouped_regret
 from .lifetime_env import LifetimeEnv as LifetimeEnv
@@ -55,7 +58,10 @@ from .plasticity import plasticity as plasticity
 from .plasticity import update_ratio as update_ratio
 from .plasticity import watched_units as watched_units
 from .ppo import PPOLoss as PPOLoss
+from .privileged_critic import PrivilegedCritic as PrivilegedCritic
 from .random_policy import RandomPolicy as RandomPolicy
+from .replay import Replay as Replay
+from .restart import Restart as Restart
 from .returns import Credit as Credit
 from .returns import cut_points as cut_points
 from .returns import lifetime_advantages as lifetime_advantages
@@ -73,6 +79,8 @@ from .slice_start import staleness as staleness
 from .slice_start import state_numbers as state_numbers
 from .snapshots import Snapshots as Snapshots
 from .snapshots import Watch as Watch
+from .strategy import Learner as Learner
+from .strategy import Strategy as Strategy
 from .trainer import Iteration as Iteration
 from .trainer import Trainer as Trainer
 from .trainer import unseen as unseen

@@ -60,6 +60,7 @@ from .interface import Array as Array
 from .interface import Channel as Channel
 from .interface import Interface as Interface
 from .interface import Observation as Observation
+from .knowledge import knowledge_width as knowledge_width
 from .legal_actions import LegalActions as LegalActions
 from .lengths import RandomCount as RandomCount
 from .lengths import RandomLength as RandomLength
