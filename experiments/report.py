@@ -15,6 +15,7 @@ from sojourn.envs import Reference, Stream, is_provisional
 
 from .episodes import Episodes, Regret
 from .figures import Curve, Panel, draw
+from .privileges import privileges
 from .results import Array, RunResult
 from .tracker import MAX_EPISODES
 
@@ -39,6 +40,7 @@ def summarise(
     return {
         "choices": {str(k): v for k, v in result.config.choices.items()},
         "seed": result.config.seed,
+        "privileges": privileges(result.config),
         "steps": result.last_step,
         "updates": len(result.metrics.get("step", ())),
         **asdict(sizes),
@@ -77,6 +79,12 @@ def comparators(stream: Stream) -> dict[str, str]:
         name: "none" if found is None else found.kind + provisional(found)
         for name, found in references(stream).items()
     }
+
+
+def lags(stream: Stream) -> dict[str, int]:
+    """Task name -> steps from cue to use, of the first tasks of the first lifetime that have it."""
+    tasks = [stream.segment(0, index).task for index in range(NUM_SEGMENTS)]
+    return {task.name: task.lag for task in tasks if task.lag is not None}
 
 
 def references(stream: Stream) -> dict[str, Reference | None]:
