@@ -14,6 +14,7 @@ Compare finished runs: a page for the browser, regret curves with bands over see
               runs/comparisons/TIME
   last        part of a run that counts as its end: a fraction of its steps, or a number of episodes
   unfinished  refuse, or include runs that did not reach the end of their budget
+  mix_backends  true: runs in EnvPool beside runs in Python, which play other layouts
   reference   the group that all others are paired with, a label or a memory; default the group of
               the GRU where there is one
   declared    groups whose difference was to be tested: a list or all; Holm's adjustment is over

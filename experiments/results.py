@@ -65,6 +65,11 @@ class RunResult:
     def steps_per_update(self) -> int:
         return int(self.config.num_lifetimes) * int(self.config.slice_steps)
 
+    @property
+    def backend(self) -> str:
+        """What its environments were played by."""
+        return str(self.config.stream.get("backend", "auto"))
+
     @cached_property
     def summary(self) -> Mapping[str, Any]:
         """summary.json, written when a run ends; empty before."""
