@@ -98,8 +98,8 @@ median of {rounds} rounds in which the players take turns. A crowd's steps inclu
 inputs of the agent (previous action and reward, mask, start flags), task switches, the planner's
 optimum of every new layout (not on EnvPool, where nobody plans), episode records and regret;
 SyncVectorEnv and EnvPool (one thread) give raw observations. EnvPool's MiniGrid is another program
-with other random layouts: no number here compares what is learned. NumPy {np.__version__}, Gymnasium
-{gymnasium.__version__}, Python {platform.python_version()}, {platform.machine()}.
+with other random layouts: no number here compares what is learned. NumPy {np.__version__},
+Gymnasium {gymnasium.__version__}, Python {platform.python_version()}, {platform.machine()}.
 
 """
 
