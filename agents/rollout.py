@@ -28,6 +28,7 @@ from .valuer import Critic, Valuer
 
 MemoryReset = Literal["episode", "task", "lifetime", "never"]
 """The boundary at which the memory begins anew."""
+"""The boundary at which the memory begins anew."""
 
 
 class Actor(Protocol):

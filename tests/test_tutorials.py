@@ -26,9 +26,3 @@ def test_python_runs_as_printed(
     for number, code in enumerate(blocks):
         exec(compile(code, f"{page.name}, block {number}", "exec"), names)
     assert capsys.readouterr().out
-
-
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
