@@ -74,15 +74,20 @@ class Probes:
     def matrix(self, probed: Lives) -> Matrix:
         """Mean score of every probe; NaN where a task has no reference or no episode ended."""
         scores = np.full((len(self.played), self.played.shape[1] + 1, max(self.column) + 1), np.nan)
-        score = 1.0 - probed.regret()
-        known = np.isfinite(score)
-        total = np.bincount(probed.lifetime[known], score[known], minlength=self.count)
-        count = np.bincount(probed.lifetime[known], minlength=self.count)
-        for number in np.flatnonzero(count).tolist():
+        for number, score in enumerate(mean_scores(probed, self.count).tolist()):
             age, place = divmod(number, len(self.places))
             life = self.places[place][0]
-            scores[life, age, self.column[place]] = total[number] / count[number]
+            scores[life, age, self.column[place]] = score
         return Matrix.in_order(scores, self.played)
+
+
+def mean_scores(probed: Lives, count: int) -> Array:
+    """Mean score `[count]` of lifetimes 0 .. `count` - 1; NaN where nothing is known of one."""
+    score = 1.0 - probed.regret()
+    known = np.isfinite(score)
+    total = np.bincount(probed.lifetime[known], score[known], minlength=count)
+    number = np.bincount(probed.lifetime[known], minlength=count)
+    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
 def probe(

@@ -14,6 +14,7 @@ from . import catalog
 from .config import ROOT, compose_config, parse
 from .errors import EXIT_OK
 from .help_environments import CHECK_ENV, REFERENCE
+from .help_evaluation import EVALUATE, EXPLAIN
 from .help_live import LIVE
 from .help_reports import COMPARE, RECORD
 from .live_settings import default_config
@@ -31,31 +32,6 @@ Train an agent's outer parameters while it lives through a stream of tasks.
   sojourn train resume=latest                         go on where a run stopped
 
 Any other argument of a class named by a `_target_` may be set too, as group.key=value.
-"""
-EVALUATE = """sojourn evaluate RUN [key=value ...]
-
-Live lifetimes that were never trained on, with frozen parameters, beside controls of the memory.
-
-  sojourn evaluate latest
-  sojourn evaluate RUN num_lifetimes=64 segments=8    every life has eight whole segments
-  sojourn evaluate RUN conditions=carried,reset_task greedy=true
-  sojourn evaluate RUN stream.length.amount=6         a changed stream, or another: stream=NAME
-
-  RUN              a run folder (its newest checkpoint), a checkpoint file or latest
-  conditions       carried and any of reset_task,reset_episode,frozen,shuffled,half_life,random
-  num_lifetimes    default evaluation.num_lifetimes of the run, else 32
-  steps            most steps of a lifetime; default evaluation.steps of the run
-  segments         whole segments of every lifetime; default as many as the steps give
-  greedy           true: the most likely action instead of a sampled one
-  seed             root seed of the held-out stream; default derived from the run's
-  checkpoint       a checkpoint file instead of the newest one
-  probe_lifetimes  lifetimes whose memories are probed on all their tasks; default 8, 0 = none
-  probe_episodes   episodes of every probe; default 4
-  probe_writes     episode: the memory works on inside a probe episode | frozen: it only reads
-  output           folder of tables and figures; default RUN/evaluations/TIME
-
-The stream is the run's own under another root seed, changed by evaluation.stream of the run or by
-stream words here.
 """
 CHECK_CORE = """sojourn check-core memory=NAME|FILE.yaml [key=value ...]
 
@@ -101,6 +77,7 @@ Train every combination of settings and seeds, side by side, and compare them.
   match      none | parameters | state_bytes: widths are solved so that this equals the reference's
   reference  the memory whose size is matched; default gated_delta_net
   output     folder of the study; default runs/studies/NAME
+  mix_backends  true: members with stream.backend=envpool beside others
 
 All other words are those of sojourn train; a comma or a range such as 0..4 makes several members.
 A member that is finished is kept as a small row file in members/ and is not run again; one that was
@@ -130,6 +107,11 @@ def help_train(words: Sequence[str]) -> int:
 def help_evaluate(words: Sequence[str]) -> int:
     """Print the help of `evaluate`."""
     return _say(EVALUATE, words)
+
+
+def help_explain(words: Sequence[str]) -> int:
+    """Print the help of `explain`."""
+    return _say(EXPLAIN, words)
 
 
 def help_live(words: Sequence[str]) -> int:

@@ -10,13 +10,15 @@ from .markup import tag
 
 CELL, GAP = 46, 2
 LEFT, TOP, BOTTOM = 58, 30, 44
+TITLE_CHARACTER = 8  # pixels
 FULL = 0.55  # from this share of colour on, the number is written in the colour of the ground
 
 
 def heat_map(grid: Grid, name: str) -> str:
     """The grid as an `<svg>` of the id `name`; the colour of a cell is clipped to 0 .. 1."""
     rows, columns = grid.mean.shape
-    width, height = LEFT + columns * CELL + 12, TOP + rows * CELL * 0.7 + BOTTOM
+    width = max(LEFT + columns * CELL + 12, TITLE_CHARACTER * len(grid.title) + 16)
+    height = TOP + rows * CELL * 0.7 + BOTTOM
     parts = [
         _text(8, 16, grid.title, "start", "title"),
         _text(LEFT + columns * CELL / 2, height - 8, grid.x_label),
@@ -33,7 +35,7 @@ def heat_map(grid: Grid, name: str) -> str:
         "id": name,
         "class": "heat",
         "viewBox": f"0 0 {width:g} {height:g}",
-        "style": f"width:{max(width, 8 * len(grid.title)):g}px",
+        "style": f"width:{width:g}px",
         "role": "img",
         "aria-label": f"{grid.title}: {grid.y_label} by {grid.x_label}",
     }

@@ -109,8 +109,8 @@ def test_half_of_a_life_is_counted_in_segments_where_they_are_known() -> None:
 
 def test_what_cannot_be_lived_is_named() -> None:
     agent = agent_of(stream_of())
-    assert left_out(["carried", "shuffled"], agent, Budget(2, 10)) == {}
-    assert "two lifetimes" in left_out(["shuffled"], agent, Budget(1, 10))["shuffled"]
+    assert left_out(["carried", "shuffled"], agent, stream_of(), Budget(2, 10)) == {}
+    assert "two lifetimes" in left_out(["shuffled"], agent, stream_of(), Budget(1, 10))["shuffled"]
 
 
 def test_a_life_ends_with_its_last_segment() -> None:
