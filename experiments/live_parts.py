@@ -37,6 +37,7 @@ from .evaluation_request import held_out_stream
 from .live_request import LIVE_LUCK, LiveRequest
 from .report import references
 from .schema import target_of
+from .spaces import load_agent
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def build_parts(request: LiveRequest) -> LiveParts:
     trained = build_stream(request.trained, config.seed)
     stream = held_out_stream(trained, config, request.seed)
     agent = build_agent(config, stream)
-    agent.load_state_dict(request.content["agent"])
+    load_agent(agent, stream.interface, request.content)
     place(agent, device)
     _check_endless(config, agent, stream)
     trainer: Trainer = make(config, "trainer", agent=agent)

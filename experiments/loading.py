@@ -13,6 +13,7 @@ from sojourn.envs import Crowd, Stream
 from . import resume
 from .build import build_agent, build_stream
 from .settings import Settings
+from .spaces import load_agent
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,12 @@ class Trained:
 def load(where: str | Path = "latest") -> Trained:
     """The agent of `latest`, of a run folder (its newest checkpoint) or of a checkpoint file.
 
-    Raises UsageError for a path that is none of these, RunError when nothing can be read.
+    Raises UsageError for a path that is none of these and where the environments have other spaces
+    than the checkpoint, RunError when nothing can be read.
     """
     content = resume.find(str(where)).content
     config = resume.saved_config(content)
-    agent = build_agent(config, build_stream(config, config.seed))
-    agent.load_state_dict(content["agent"])
+    stream = build_stream(config, config.seed)
+    agent = build_agent(config, stream)
+    load_agent(agent, stream.interface, content)
     return Trained(agent.requires_grad_(False).eval(), config)

@@ -19,6 +19,7 @@ from .recordings.frames import frames, save_gif
 from .recordings.movie import save_mp4
 from .recordings.request import MP4, Take, request
 from .settings import Settings
+from .spaces import load_agent
 
 
 def record(words: Sequence[str]) -> int:
@@ -53,7 +54,8 @@ def record(words: Sequence[str]) -> int:
 def agent_of(config: DictConfig, take: Take) -> Agent:
     """The agent of a checkpoint, or as it was made at the start of the run."""
     seed_everything(int(config.seed))
-    agent = build_agent(config, build_stream(config, config.seed))
+    stream = build_stream(config, config.seed)
+    agent = build_agent(config, stream)
     if take.content is not None:
-        agent.load_state_dict(take.content["agent"])
+        load_agent(agent, stream.interface, take.content)
     return frozen_copy(agent)

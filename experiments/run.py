@@ -17,6 +17,7 @@ from .folder import RunFolder
 from .plasticity_probe import PlasticityProbe
 from .recorder import Recorder
 from .settings import Settings
+from .spaces import num_values
 from .stopping import StopRequest
 from .tracker import RegretTracker
 
@@ -159,6 +160,7 @@ class Run:
             "agent": self.agent.state_dict(),
             "schedule": self._schedule.state_dict(),
             "rollout": self.rollout.state_dict(),
+            "num_values": num_values(self.rollout.crowd.interface),
             "trainer": self.trainer.state_dict(),
             "tracker": self.tracker.state_dict(),
             "rows": self.recorder.rows(),

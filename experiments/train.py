@@ -22,6 +22,7 @@ from .provenance import command_line
 from .recorder import Recorder
 from .request import Request, open_folder, prepare
 from .run import Run, planned_steps
+from .spaces import check_spaces
 from .stopping import StopRequest, exit_code
 
 
@@ -29,6 +30,8 @@ def train(words: Sequence[str]) -> int:
     """Run `sojourn train`; returns the exit code. Raises UsageError before anything is written."""
     request = prepare(words)
     parts = build(request.config, request.settings)
+    if request.resumption is not None:
+        check_spaces(parts.agent, parts.stream.interface, request.resumption.content)
     beside = PeriodicEvaluation(request.config, request.settings, parts.stream)
     folder = open_folder(request)
     total = planned_steps(request.settings)
