@@ -60,6 +60,9 @@ from .plasticity import watched_units as watched_units
 from .ppo import PPOLoss as PPOLoss
 from .privileged_critic import PrivilegedCritic as PrivilegedCritic
 from .random_policy import RandomPolicy as RandomPolicy
+from .ranks import from_all_ranks as from_all_ranks
+from .ranks import num_ranks as num_ranks
+from .ranks import rank as rank
 from .replay import Replay as Replay
 from .restart import Restart as Restart
 from .returns import Credit as Credit

@@ -21,7 +21,7 @@ from .lifetime_returns import LifetimeReturns
 from .outer_step import outer_step, without_heads
 from .ppo import PPOLoss
 from .privileged_critic import PrivilegedCritic
-from .ranks import metrics_over_ranks
+from .ranks import from_all_ranks, metrics_over_ranks
 from .rollout import Rollout
 from .schedules import Schedule, as_schedule
 from .slice_start import renew, state_numbers
@@ -37,7 +37,8 @@ class MetaTrainer:
     """Updates the outer parameters of `agent`; `update` is one outer iteration.
 
     `learning_rate` may be a schedule over progress; minibatches split lifetimes, never time.
-    `extras` adds other signals, none by default.
+    `extras` adds other signals, none by default. Where several ranks train together every one has a
+    rollout of its own lifetimes; metrics and episodes are those of all of them.
     """
 
     keeps_slices = True
@@ -98,7 +99,8 @@ class MetaTrainer:
         self.strategy.after(rollout, trajectory)
         self.updates += 1
         metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
-        return Iteration(metrics_over_ranks(metrics), episodes)
+        lived = [episode for part in from_all_ranks(episodes) for episode in part]
+        return Iteration(metrics_over_ranks(metrics), lived)
 
     def update(
         self, trajectory: Trajectory, progress: float, bonus: Tensor | None = None
@@ -124,8 +126,7 @@ class MetaTrainer:
         sums: dict[str, Tensor] = {}
         ratio_error: float | None = None
         for _ in range(self.num_epochs):
-            order = torch.randperm(num_lifetimes, generator=self.generator).to(self.agent.device)
-            for rows in order.tensor_split(num_minibatches):
+            for rows in self._minibatches(num_lifetimes, num_minibatches):
                 losses = self._minibatch(steps[rows], trajectory.state[rows], progress)
                 if ratio_error is None:
                     ratio_error = self._check_ratio(losses["ratio_error"])
@@ -140,6 +141,11 @@ class MetaTrainer:
             "charts/learning_rate": learning_rate,
             "memory/state_norm": _state_norm(trajectory.state),
         }
+
+    def _minibatches(self, num_lifetimes: int, count: int) -> tuple[Tensor, ...]:
+        """Rows in a new order; of several ranks every one orders its own rows alike."""
+        order = torch.randperm(num_lifetimes, generator=self.generator).to(self.agent.device)
+        return order.tensor_split(count)
 
     def _minibatch(
         self, steps: TensorDict, state: TensorDict, progress: float

@@ -22,12 +22,12 @@ from .luck import SharedLuck
 from .moment import Moment
 from .ranks import num_ranks, rank
 from .returns import Credit, check_choice
+from .shared_lives import own, whole
 from .trajectory import Trajectory, TrajectoryBuilder, to_tensors
 from .treatment import Intervention, Treatment
 from .valuer import Critic, Valuer
 
 MemoryReset = Literal["episode", "task", "lifetime", "never"]
-"""The boundary at which the memory begins anew."""
 """The boundary at which the memory begins anew."""
 
 
@@ -209,16 +209,21 @@ class Rollout:
         return valuer.valued(self.agent.act(observation, self.state)).value
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a later process needs to go on from here bit for bit."""
-        return {
-            "memory": state_to_dict(self.state),
-            "pending_reset": self.pending_reset,
-            "generator": self.generator.get_state(),
-            "crowd": self.crowd.state_dict(),
-        }
+        """Everything a later process needs to go on from here bit for bit, of all ranks."""
+        return whole(
+            {
+                "memory": state_to_dict(self.state),
+                "pending_reset": self.pending_reset,
+                "generator": self.generator.get_state(),
+                "crowd": self.crowd.state_dict(),
+            }
+        )
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Take over a saved life; raises KeyError when its memory is of another make."""
+        """Take over a saved life, or this rank's share of it; raises KeyError when its memory is of
+        another make.
+        """
+        saved = own(saved)
         state = state_from_dict(saved["memory"], self.crowd.num_lifetimes).to(self.agent.device)
         found, expected = (sorted(one.flatten_keys(".").keys()) for one in (state, self.state))
         if found != expected:

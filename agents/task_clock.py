@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .ranks import from_all_ranks
+from .shared_lives import joined, share
 from .trajectory import Trajectory
 
 When = Literal["task_end"] | int
@@ -47,10 +48,12 @@ class TaskClock:
         return now
 
     def state_dict(self) -> dict[str, Any]:
-        return {"updates": self.updates, "ended": self.ended}
+        known = [ended for ended in from_all_ranks(self.ended) if ended is not None]
+        return {"updates": self.updates, "ended": joined(known) if known else None}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        self.updates, self.ended = saved["updates"], saved["ended"]
+        self.updates, ended = saved["updates"], saved["ended"]
+        self.ended = None if ended is None else share(ended)
 
 
 def steps_of_ended_tasks(trajectory: Trajectory) -> Tensor:
