@@ -48,7 +48,7 @@ class ChannelGatedMemory(MemoryCore):
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width)
         self.views = views(heads)
-        self.rule = rule(heads)
+        self.rule = rule(self.views.token_heads)
         self.solver = solver(self.rule)
         choose_backend(self.solver, backend)
         self.reads_commits = self.solver.reads_commits
