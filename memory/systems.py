@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .checks import check_at_least
 
@@ -44,18 +44,18 @@ class Systems(NamedTuple):
         return written + carried + torch.diag_embed(self.ridge)
 
 
-class SystemSolver(ABC):
+class SystemSolver(nn.Module, ABC):
     """Solves the systems of all tokens for one right-hand side each."""
 
     @abstractmethod
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+    def forward(self, systems: Systems, right: Tensor) -> Tensor:
         """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
 
 
 class Cholesky(SystemSolver):
     """Forms and factorises every system: exact; K^2 numbers and K^3 / 3 flops per token."""
 
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+    def forward(self, systems: Systems, right: Tensor) -> Tensor:
         factor = torch.linalg.cholesky_ex(systems.matrices()).L
         return torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
 
@@ -70,10 +70,11 @@ class ConjugateGradient(SystemSolver):
     """
 
     def __init__(self, num_iterations: int = 16) -> None:
+        super().__init__()
         check_at_least("num_iterations", num_iterations, 1)
         self.num_iterations = num_iterations
 
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+    def forward(self, systems: Systems, right: Tensor) -> Tensor:
         return _solve(self.num_iterations, right, *systems)
 
 

@@ -249,7 +249,7 @@ def test_atlas_without_muon_and_window_is_titans(kind):
     titans = AnchoredGradient(
         HEAD, SquaredError(HEAD), partial(TwoLayerNet, expansion=1), MomentumDecay, CELL
     ).double()
-    titans.largest_gain = titans.longest_error = float("inf")
+    titans.gain_limit.largest = titans.longest_error = float("inf")
     titans.load_state_dict(atlas.state_dict())
     tokens, flags = make_tokens(), make_flags(kind)
     gates = make_gates("atlas")
