@@ -120,6 +120,7 @@ from .task import Length as Length
 from .task import Reference as Reference
 from .task import Segment as Segment
 from .task import Task as Task
+from .task_specs import TASK_KEYS as TASK_KEYS
 from .task_specs import TaskSpec as TaskSpec
 from .task_specs import family_of as family_of
 from .task_specs import reference_task as reference_task

@@ -34,7 +34,7 @@ VERBS = {
     ),
     "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
     "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
-    "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
+    "check-env": Verb("check_env", "check_env", "ID ... [key=value ...]", "try an environment"),
     "reference": Verb("reference", "reference", "ID [key=value ...]", "measure floor and ceiling"),
     "record": Verb("record", "record", "RUN [key=value ...]", "a lifetime as a moving picture"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),

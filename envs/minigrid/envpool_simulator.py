@@ -18,7 +18,7 @@ from ..interface import Array, Interface, Observation
 from ..missions import mission_tokens
 from ..simulator import Simulator, Transition
 from ..task import Family, Segment
-from .family import MinigridFamily, MinigridTask
+from .family import MinigridTask
 from .recipe import Recipe
 
 EXTRA = "envpool"
@@ -31,12 +31,13 @@ def check_pooled(families: Sequence[Family]) -> None:
     """Raise ValueError where EnvPool cannot play a family, or is not installed."""
     known = _package().list_all_envs()
     for family in families:
-        if not isinstance(family, MinigridFamily):
+        task = family.draw(np.random.default_rng(0))
+        if not isinstance(task, MinigridTask):
             raise ValueError(
                 f"backend: envpool plays MiniGrid and BabyAI ids alone, got {family.name!r}; "
                 "nearest is 'auto'"
             )
-        recipe = family.recipe
+        recipe = task.env_key
         if recipe.id not in known:
             nearest = get_close_matches(recipe.id, known, n=1, cutoff=0.0)[0]
             raise ValueError(f"backend: envpool has no {recipe.id!r}; nearest is {nearest!r}")
@@ -46,10 +47,10 @@ def check_pooled(families: Sequence[Family]) -> None:
                     f"backend: envpool takes no argument {name!r} of {recipe.id}; "
                     f"nearest is {MAX_STEPS!r}"
                 )
-        if family.instance != "resampled":
+        if task.instance != "resampled":
             raise ValueError(
                 f"backend: envpool cannot replay a layout: {family.name} has "
-                f"instance={family.instance}, expected instance=resampled"
+                f"instance={task.instance}, expected instance=resampled"
             )
 
 

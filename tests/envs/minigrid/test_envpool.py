@@ -19,6 +19,7 @@ from sojourn.envs import (
     NeverRepeating,
     Recurring,
     Stream,
+    task_stream,
 )
 from sojourn.envs.episodes import EpisodeRecord
 
@@ -159,6 +160,8 @@ def test_without_the_package_one_line_says_what_to_install(monkeypatch: pytest.M
 def test_a_family_that_is_covered_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     package: Any = SimpleNamespace(list_all_envs=lambda: [PLAYED])
     monkeypatch.setitem(sys.modules, "envpool", package)
+    named = {"id": PLAYED, "instance": "resampled", "length": 3, "name": "mine"}
+    assert task_stream([named], 0, backend="envpool").segment(0, 0).task.name == "mine"
     assert Stream(NeverRepeating([family()]), Length(1), 0, backend="envpool").backend == "envpool"
     with pytest.raises(ValueError, match=f"nearest is '{PLAYED}'"):
         Stream(NeverRepeating([family(IDS[2])]), Length(1), 0, backend="envpool")
