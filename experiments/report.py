@@ -56,6 +56,7 @@ def summarise(
         },
         "regret_start": _by_episode(start),
         "regret_end": _by_episode(end),
+        "return_end": _mean(end.achieved),
         "evaluation": evaluation,
     }
 
@@ -193,6 +194,10 @@ def _with_error(number: Mapping[str, float | None]) -> str:
     if mean is None:
         return "-"
     return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f} (s.e.)"
+
+
+def _mean(values: Array) -> float | None:
+    return float(np.mean(values)) if len(values) and np.isfinite(values).all() else None
 
 
 def _by_episode(episodes: Episodes) -> dict[str, Any]:

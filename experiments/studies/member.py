@@ -26,6 +26,7 @@ OF_THE_MACHINE = (
     "quiet",
     "keep_checkpoints",
     "plasticity_every",
+    "estimate",
     "scale",  # what it did stands in the other keys
 )
 
@@ -50,6 +51,11 @@ class Member:
     def name(self) -> str:
         """Folder and file name: the values, and a digest of all settings."""
         return f"{self.stem}__{self.digest}"
+
+    @property
+    def backend(self) -> str:
+        """What its environments are played by."""
+        return str(self.settings["stream"].get("backend", "auto"))
 
     @property
     def stem(self) -> str:
