@@ -139,7 +139,8 @@ def _report(places: Places, members: Sequence[Member], tuned: Mapping[str, Tuned
         header, rows = [*header, "tuned"], [[*row, tuned[row[0]].line()] for row in rows]
     write_atomically(places.folder / "study.md", markdown(header, rows))
     console.print(rich_table(header, rows))
-    finished = [places.run(m) for m in members if find_row(places, m)]
+    kept = [find_row(places, member) for member in members]
+    finished = [places.folder / "runs" / row.stem for row in kept if row is not None]
     runs = [RunResult.read(path) for path in finished if path.exists()]
     if runs:
         # The members of a study are chosen before the first is run: they are the declared set.
