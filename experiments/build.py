@@ -12,7 +12,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from sojourn.agents import Agent, Rollout, Trainer
+from sojourn.agents import Agent, Rollout, Trainer, num_ranks, rank
 from sojourn.envs import Crowd, Stream
 from sojourn.memory import MemoryCore, Stack, check_backends
 
@@ -39,7 +39,8 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     config = in_one_process(config) if settings.debug else config
     stream = build_stream(config, config.seed)
     agent = place(build_agent(config, stream), device)
-    crowd = Crowd(stream, settings.num_lifetimes)
+    own = settings.num_lifetimes // num_ranks()
+    crowd = Crowd(stream, own, first_lifetime=rank() * own, stride=settings.num_lifetimes)
     rollout = Rollout(
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )

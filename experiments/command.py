@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from .errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, RunError, UsageError, hint
+from .processes import num_processes
 from .provenance import version_of
 from .stopping import exit_code
 
@@ -71,6 +72,8 @@ def _dispatch(words: list[str]) -> int:
     name, rest = words[0], words[1:]
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
+    if num_processes() > 1 and name != "train":
+        raise UsageError(f"{name}: one process only; torchrun is for sojourn train")
     if any(word in HELP_WORDS for word in rest):
         function = f"help_{name.replace('-', '_')}"
         return _call(Verb("help", function, "", ""), [w for w in rest if w not in HELP_WORDS])
