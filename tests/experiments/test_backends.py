@@ -11,8 +11,10 @@ import pytest
 from sojourn.experiments.backends import check_backends
 from sojourn.experiments.command import main
 from sojourn.experiments.errors import UsageError
+from sojourn.experiments.studies.plan import plan
 
 Refuse = Callable[..., str]
+POOLED = ["stream=bandit", "seed=0", "memory=gru"]
 
 
 @pytest.mark.parametrize("same", [["auto", "gymnasium"], ["envpool", "envpool"], ["auto"], []])
@@ -27,6 +29,14 @@ def test_two_are_refused_by_name_and_allowed_by_the_flag() -> None:
     check_backends(both, "true")
     with pytest.raises(UsageError, match="mix_backends=yes: expected true or false"):
         check_backends({}, "yes")
+
+
+def test_a_study_refuses_before_anything_runs() -> None:
+    words = [*POOLED, "stream.backend=auto,envpool"]
+    with pytest.raises(UsageError, match="mix_backends=true"):
+        plan(words)
+    assert len(plan([*words, "mix_backends=true"]).members) == 2
+    assert len(plan([*POOLED, "stream.backend=auto,gymnasium"]).members) == 2
 
 
 def test_compare_refuses_runs_of_both(runs: Path, refuse: Refuse) -> None:
