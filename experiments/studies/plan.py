@@ -79,8 +79,7 @@ def plan(words: Sequence[str]) -> Plan:
             members.setdefault(member.name, member)
     if not members:
         raise UsageError(f"no member is left: {'; '.join(dict.fromkeys(left_out))}")
-    backends = {m.name: m.settings["stream"].get("backend", "auto") for m in members.values()}
-    check_backends(backends, options.mix_backends)
+    check_backends({name: m.backend for name, m in members.items()}, options.mix_backends)
     ordered = sorted(members.values(), key=lambda m: int(m.choices.get("seed", 0)))
     trials = {} if options.tune is None else trials_of(ordered, options.tune, make_member)
     return Plan(share(ordered, options.part), options, list(dict.fromkeys(left_out)), trials)
