@@ -28,6 +28,7 @@ from .mixing import Decay
 from .motion import LayerBlock, Mixing, split_blocks
 from .objective import Objective
 from .pair_window import BlockPairs, PairWindow
+from .rule import Rule
 from .solver import Solver
 from .views import Tokens
 
@@ -86,6 +87,9 @@ class AnchoredGradient(Solver):
         self.chunk_size = chunk_size
         self.gain_limit = GainLimit(largest_gain)
         self.longest_error = largest_error * heads.value_width**0.5
+
+    def check_rule(self, rule: Rule) -> None:
+        self.mixing.check_rule(rule, len(self.net.layers))
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """Leaves of every layer, `[B, H, out, in]`: `weights_*` and others of the mixing; `phase`.
@@ -162,7 +166,6 @@ class AnchoredGradient(Solver):
                 full=full,
                 restarted=restarted,
                 layer=number,
-                num_layers=len(self.net.layers),
             )
             moved[layer] = self.mixing.move(one, leaves[layer])
         read = self.net.read(block.query, lambda layer, x: moved[layer].apply(x))

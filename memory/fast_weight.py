@@ -66,6 +66,7 @@ class FastWeightMemory(MemoryCore):
                 f"{type(self.rule).__name__} makes {self.rule.gates.__name__}; use a rule that "
                 f"makes {self.solver.gates.__name__}"
             )
+        self.solver.check_rule(self.rule)
         choose_backend(self.solver, backend)
         self.anchored = self.solver.anchored
         if writes_per_token > 1:
