@@ -28,6 +28,7 @@ from .evaluation_split import seen_note, share_seen
 from .evaluation_state import Clock, cost_rows, state_rows, training_rows
 from .measures.forgetting import Matrix
 from .measures.lives import Lives
+from .privileges import cell, privileges
 from .record import agent_of
 from .recordings.request import Take
 from .report import comparators, lags
@@ -182,7 +183,8 @@ def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
     inside = {"episode": "works on inside a probe episode", "frozen": "only reads in a probe"}
     return [
         f"agent: {wanted.folder}, step {wanted.step:,}, trained with memory_reset="
-        f"{wanted.trained.memory_reset}, seed {wanted.trained.seed}",
+        f"{wanted.trained.memory_reset}, seed {wanted.trained.seed}; told in training what it does "
+        f"not see: {cell(privileges(wanted.trained))}",
         f"{budget.num_lifetimes} lifetimes of {lived} each, root seed {wanted.seed} "
         f"(trained on {wanted.trained.seed}), {'greedy' if wanted.greedy else 'sampled'} actions; "
         "all conditions live the same segments with the same luck",

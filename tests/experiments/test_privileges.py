@@ -56,3 +56,7 @@ def test_a_privileged_run_says_so_and_is_an_ordinary_agent(
     assert [row.split(" | ")[place] for row in rows[:2]] == ["critic |", "no |"]
     trajectory, _ = load("run").rollout(num_lifetimes=2, seed=3).collect(4)
     assert "knowledge" not in trajectory.steps
+    words = ["num_lifetimes=2", "steps=20", "conditions=carried", "probe_lifetimes=0"]
+    assert main(["evaluate", "run", *words, "output=asked"]) == 0
+    page = (run.parent / "asked" / "evaluation.md").read_text()
+    assert "told in training what it does not see: critic" in page
