@@ -39,7 +39,9 @@ VERBS = {
     "reference": Verb("reference", "reference", "ID [key=value ...]", "measure floor and ceiling"),
     "record": Verb("record", "record", "RUN [key=value ...]", "a lifetime as a moving picture"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
+    "completion": Verb("complete", "completion", "bash|zsh|fish", "finish words on the tab key"),
 }
+SHOW = Verb("help", "show", "VERB", "what a verb reads")
 HELP_WORDS = ("--help", "-h", "help")
 
 
@@ -75,8 +77,7 @@ def _dispatch(words: list[str]) -> int:
     if num_processes() > 1 and name != "train":
         raise UsageError(f"{name}: one process only; torchrun is for sojourn train")
     if any(word in HELP_WORDS for word in rest):
-        function = f"help_{name.replace('-', '_')}"
-        return _call(Verb("help", function, "", ""), [w for w in rest if w not in HELP_WORDS])
+        return _call(SHOW, [name, *(word for word in rest if word not in HELP_WORDS)])
     return _call(VERBS[name], rest)
 
 

@@ -18,6 +18,8 @@ from .groups import group_runs
 from .progress import plain_console
 from .results import CONFIG_FILE, RunResult
 
+OPTIONS = ("output", "last", "unfinished", "reference", "declared", KEY)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -103,9 +105,8 @@ def _is_option(word: str) -> bool:
     name, equals, _ = word.partition("=")
     if not equals or "/" in name or Path(word).exists():
         return False
-    known = ("output", "last", "unfinished", "reference", "declared", KEY)
-    if name not in known:
-        raise UsageError(f"{name}: no such option of compare; {hint(name, known)}")
+    if name not in OPTIONS:
+        raise UsageError(f"{name}: no such option of compare; {hint(name, OPTIONS)}")
     return True
 
 

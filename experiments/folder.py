@@ -53,9 +53,9 @@ class RunFolder:
     @classmethod
     def create_named(cls, experiment: str, name: str) -> RunFolder:
         """Make `runs/<experiment>/<name>__<time>`, numbered when that second is already taken."""
-        parent = RUNS / experiment
+        parent = RUNS / _plain(experiment)
         parent.mkdir(parents=True, exist_ok=True)
-        stem = f"{name}__{time.strftime('%Y%m%d-%H%M%S')}"
+        stem = f"{_plain(name)}__{time.strftime('%Y%m%d-%H%M%S')}"
         number = 1
         while True:
             path = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -115,6 +115,11 @@ class RunFolder:
 
     def close(self) -> None:
         os.close(self._lock)
+
+
+def _plain(name: str) -> str:
+    """A name that no shell and no command line reads anything into."""
+    return "".join(c if c.isalnum() or c in "._+-" else "-" for c in name)
 
 
 def is_locked(path: Path) -> bool:

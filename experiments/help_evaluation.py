@@ -19,12 +19,13 @@ Live lifetimes that were never trained on, with frozen parameters, beside contro
   num_lifetimes    default evaluation.num_lifetimes of the run, else 32
   steps            most steps of a lifetime; default evaluation.steps of the run
   segments         whole segments of every lifetime; default as many as the steps give
-  greedy           true: the most likely action instead of a sampled one
+  greedy           true: the most likely action instead of a sampled one; default false
   seed             root seed of the held-out stream; default derived from the run's
-  checkpoint       a checkpoint file instead of the newest one
+  checkpoint       a checkpoint file; default the newest one
   probe_lifetimes  lifetimes whose memories are probed on all their tasks; default 8, 0 = none
   probe_episodes   episodes of every probe; default 4
-  probe_writes     episode: the memory works on inside a probe episode | frozen: it only reads
+  probe_writes     episode | frozen: whether the memory works on inside a probe episode or only
+                   reads; default episode
   checkpoints      all, or how many of the run's checkpoints are tried on the tasks they were
                    trained on; default 0, none
   output           folder of tables, figures and report.html; default RUN/evaluations/TIME
@@ -42,5 +43,5 @@ The card of a number that a table prints: formula, unit, comparator, blind spots
   sojourn explain M7                                  all measures of a code
 
   METRIC  a row or column as it is printed, or a code such as M7
-  output  writes the cards as Markdown
+  output  writes the cards as Markdown; default none
 """

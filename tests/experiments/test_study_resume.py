@@ -1,10 +1,13 @@
 """`sojourn study resume=latest|FOLDER`: the words are remembered, how it is run may change."""
 
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sojourn.experiments.studies.plan import plan
 from sojourn.experiments.studies.resumption import keep_words, resumed_words
 
 WORDS = ["experiment=bandit", "memory=gru,lstm", "seed=0..2", "output=place"]
@@ -41,3 +44,13 @@ def test_what_cannot_go_on_is_refused(begun: Path, refuse: Callable[..., str]) -
     assert line.startswith("sojourn: seed=7: a study that goes on changes jobs, launcher")
     Path("runs/studies/latest").unlink()
     assert "no study has been started" in refuse("study", "resume=latest")
+
+
+def test_commands_of_the_page_can_be_planned() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text()
+    blocks = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    commands = [shlex.split(line)[2:] for block in blocks for line in block.splitlines()]
+    assert len(commands) == 4
+    for words in commands:
+        if not words[0].startswith("resume="):
+            assert plan(words).members
