@@ -18,6 +18,7 @@ from .random_policy import RandomPolicy
 
 class OraclePolicy:
     """Plays in one crowd, whose true positions and tasks it knows; remembers and learns nothing.
+    Call `close` when done.
 
     In an episode of which nobody knows the best play it acts at random, by `uniform`. Raises
     ValueError for actions that are not one choice.
@@ -48,3 +49,7 @@ class OraclePolicy:
         best = self._oracle.actions(now.lifetime, now.segment, now.episode, now.starts_episode)
         known = torch.from_numpy(best)
         return replace(guess, action=torch.where(known >= 0, known, guess.action))
+
+    def close(self) -> None:
+        """Close the environments that the oracle steps."""
+        self._oracle.close()

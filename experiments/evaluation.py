@@ -17,6 +17,7 @@ from sojourn.agents import (
     Intervention,
     MemoryReset,
     Moment,
+    OraclePolicy,
     Rollout,
     SharedLuck,
 )
@@ -107,6 +108,8 @@ def lives(
             intervention.treat(rollout.state, Moment.of(crowd))
         yield done, _counted([Ending(e, False) for e in crowd.running_episodes()], last)
         crowd.close()
+        if isinstance(actor, OraclePolicy):
+            actor.close()
 
 
 def _finished(endings: list[Ending], last: dict[int, int | None]) -> set[int]:

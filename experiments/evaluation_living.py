@@ -14,9 +14,9 @@ from sojourn.agents import Agent, Ending, SharedLuck, Snapshots
 from sojourn.envs import Stream
 
 from . import checkpoint
-from .build import build_agent, derived_seed
+from .build import derived_seed
 from .errors import UsageError
-from .evaluation import EVALUATION_LUCK, ending_row, frozen_copy, lives
+from .evaluation import EVALUATION_LUCK, ending_row, lives
 from .evaluation_conditions import Half, condition, left_out, offered
 from .evaluation_findings import Findings, Outer
 from .evaluation_matrix import matrix_rows, outer_rows
@@ -26,11 +26,10 @@ from .evaluation_probe import Probes, probe
 from .evaluation_request import Evaluation
 from .evaluation_split import seen_note, share_seen
 from .evaluation_state import Clock, cost_rows, state_rows, training_rows
+from .loading import agent_of
 from .measures.forgetting import Matrix
 from .measures.lives import Lives
 from .privileges import cell, privileges
-from .record import agent_of
-from .recordings.request import Take
 from .report import comparators, lags
 from .stopping import StopRequest
 from .tables import Table
@@ -41,9 +40,7 @@ MOST_AGES = 8  # segments of life after which memories are probed
 def carry_out(wanted: Evaluation, stop: StopRequest, say: Callable[[str], None]) -> Findings | None:
     """Live all that was asked for, its episodes in tables of `wanted.output`; None when stopped."""
     trained, stream = wanted.streams()
-    live = build_agent(wanted.trained, trained)
-    live.load_state_dict(wanted.content["agent"])
-    agent = frozen_copy(live)
+    agent = agent_of(wanted.trained, wanted.content)
     snapshots, luck = Snapshots(), SharedLuck(derived_seed(wanted.seed, EVALUATION_LUCK))
     names = wanted.conditions or offered(stream)
     reasons = left_out(names, agent, stream, wanted.budget, wanted.greedy)
@@ -138,11 +135,8 @@ def checkpoint_files(wanted: Evaluation) -> tuple[list[Path], list[int]]:
     files = chosen_checkpoints(wanted.folder / "checkpoints", wanted.checkpoints)
     steps = [checkpoint.step_of(file) for file in files]
     steps = steps if steps[0] == 0 else [0, *steps]
-    if len(steps) < 3:
-        raise UsageError(
-            f"checkpoints: {wanted.folder} keeps {len(files)}, a matrix needs two of them beside "
-            "the untrained agent; train with a larger keep_checkpoints or smaller checkpoint_every"
-        )
+    if len(steps) < 2:
+        raise UsageError(f"checkpoints: {wanted.folder} keeps none but that of the untrained agent")
     return files, steps
 
 
@@ -158,7 +152,7 @@ def _probe_checkpoints(wanted: Evaluation, trained: Stream, stop: StopRequest) -
         for row in range(len(steps)):
             number = row - (len(steps) - len(files))
             content = checkpoint.load(files[number]) if number >= 0 else None
-            agent = agent_of(wanted.trained, Take("", content))
+            agent = agent_of(wanted.trained, content)
             yield from probe_checkpoint(tasks, row, agent, wanted.probes.num_episodes, seed)
 
     path = wanted.output / "outer_probes.csv"

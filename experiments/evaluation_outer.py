@@ -105,11 +105,13 @@ class OuterTasks:
 
 
 def chosen_checkpoints(folder: Path, most: int | None) -> list[Path]:
-    """The checkpoints of a folder from old to new: all of them, or `most` evenly spaced ones."""
+    """The checkpoints of a folder from old to new: all of them, or `most` evenly spaced ones,
+    the last among them.
+    """
     files = checkpoint.newest_first(folder)[::-1]
     if most is None or len(files) <= most:
         return files
-    places = np.unique(np.linspace(0, len(files) - 1, most).round().astype(int))
+    places = np.unique(np.linspace(len(files) - 1, 0, most).round().astype(int))
     return [files[place] for place in places.tolist()]
 
 

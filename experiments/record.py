@@ -6,20 +6,19 @@ import os
 from collections.abc import Sequence
 
 import torch
-from omegaconf import DictConfig
 
-from sojourn.agents import Agent, SharedLuck
+from sojourn.agents import SharedLuck
 
-from .build import build_agent, build_stream, derived_seed, seed_everything
+from .build import build_stream, derived_seed
 from .errors import EXIT_OK, RunError
-from .evaluation import EVALUATION_LUCK, frozen_copy
+from .evaluation import EVALUATION_LUCK
+from .loading import agent_of
 from .progress import plain_console
 from .recordings.film import Plan, film
 from .recordings.frames import frames, save_gif
 from .recordings.movie import save_mp4
-from .recordings.request import MP4, Take, request
+from .recordings.request import MP4, request
 from .settings import Settings
-from .spaces import load_agent
 
 
 def record(words: Sequence[str]) -> int:
@@ -38,7 +37,7 @@ def record(words: Sequence[str]) -> int:
     )
     memory = wanted.config.choices.memory
     titles = [f"{memory}, {take.title}" for take in wanted.takes]
-    lives = [film(agent_of(wanted.config, take), plan) for take in wanted.takes]
+    lives = [film(agent_of(wanted.config, take.content), plan) for take in wanted.takes]
     try:
         wanted.output.parent.mkdir(parents=True, exist_ok=True)
         save = save_mp4 if wanted.output.suffix.lower() == MP4 else save_gif
@@ -49,13 +48,3 @@ def record(words: Sequence[str]) -> int:
     said = f"{count} frames of lifetime {wanted.lifetime} (root seed {wanted.seed}), {size:.1f} MB"
     plain_console().print(f"{said}: {wanted.output}", markup=False, highlight=False)
     return EXIT_OK
-
-
-def agent_of(config: DictConfig, take: Take) -> Agent:
-    """The agent of a checkpoint, or as it was made at the start of the run."""
-    seed_everything(int(config.seed))
-    stream = build_stream(config, config.seed)
-    agent = build_agent(config, stream)
-    if take.content is not None:
-        load_agent(agent, stream.interface, take.content)
-    return frozen_copy(agent)

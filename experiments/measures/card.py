@@ -14,7 +14,7 @@ from importlib.resources import files
 
 import yaml  # type: ignore[import-untyped]
 
-FILES = ("evaluation", "state", "runs", "reports")
+FILES = ("evaluation", "state", "runs", "episodes", "reports")
 PLACEHOLDER = re.compile(r"<\w+>")
 
 # Columns that say where a number belongs and are none themselves.

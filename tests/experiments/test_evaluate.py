@@ -180,7 +180,7 @@ REFUSALS = {
     "unknown option": (["run", "lifetimes=3"], "lifetimes: no such option of evaluate; did you"),
     "unknown condition": (["run", "conditions=carried,resettask"], "did you mean reset_task"),
     "nothing to compare": (["run", "conditions=frozen"], "conditions: carried is missing"),
-    "too few checkpoints": (["run", "checkpoints=1"], "a matrix needs two of them"),
+    "no such checkpoints": (["run", "checkpoints=some"], "checkpoints=some: expected a whole"),
     "trained seed": (["run", "seed=1"], "seed=1: the run was trained on this root seed"),
     "not a number": (["run", "steps=many"], "steps=many: expected a whole number, 1 or more"),
     "not a truth": (["run", "greedy=yes"], "greedy=yes: expected true or false"),

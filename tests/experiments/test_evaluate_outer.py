@@ -1,5 +1,6 @@
 """Laws of the matrix of outer parameters: each checkpoint on each task, and what it says."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -133,10 +134,13 @@ def test_checkpoints_are_evenly_chosen(tmp_path: Path) -> None:
         (tmp_path / f"step_{step:012d}.pt").touch()
     names = [int(path.stem[5:]) for path in chosen_checkpoints(tmp_path, 3)]
     assert names == [0, 30, 60]
+    assert [path.stem[-2:] for path in chosen_checkpoints(tmp_path, 1)] == ["60"]
     assert len(chosen_checkpoints(tmp_path, None)) == len(chosen_checkpoints(tmp_path, 9)) == 7
 
 
-def test_the_command_draws_the_matrix_of_all_checkpoints(workplace: Path) -> None:
+def test_the_command_draws_the_matrix_of_all_checkpoints(
+    workplace: Path, refuse: Callable[..., str]
+) -> None:
     words = ["stream.lifetime_segments=null", "keep_checkpoints=9", "folder=run", "quiet=true"]
     assert main(["train", *TINY, *words]) == 0
     asked = ["conditions=carried", "num_lifetimes=2", "segments=2", "probe_lifetimes=2"]
@@ -147,3 +151,8 @@ def test_the_command_draws_the_matrix_of_all_checkpoints(workplace: Path) -> Non
     assert (workplace / "all" / "outer_matrix.svg").exists()
     page = (workplace / "all" / "report.html").read_text()
     assert "What the outer parameters know" in page and "What the memory knows" in page
+    for file in (workplace / "run" / "checkpoints").glob("step_*[1-9]*.pt"):
+        file.unlink()
+    line = refuse("evaluate", "run", "checkpoints=all", "output=none")
+    assert "keeps none but that of the untrained agent" in line
+    assert not (workplace / "none").exists()

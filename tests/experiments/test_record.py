@@ -16,8 +16,7 @@ from sojourn.experiments.build import build_stream
 from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.errors import RunError
-from sojourn.experiments.loading import load
-from sojourn.experiments.record import agent_of
+from sojourn.experiments.loading import agent_of, load
 from sojourn.experiments.recordings import movie
 from sojourn.experiments.recordings.camera import Camera, watched
 from sojourn.experiments.recordings.film import Plan, film
@@ -110,7 +109,8 @@ def test_the_end_of_an_episode_is_seen_before_the_next_begins(grid: Path) -> Non
 
 def test_untrained_is_the_agent_at_the_start_of_the_run(grid: Path) -> None:
     wanted = request(["grid", "checkpoint=first,untrained,last"])
-    first, untrained, last = (agent_of(wanted.config, t).state_dict() for t in wanted.takes)
+    agents = [agent_of(wanted.config, take.content) for take in wanted.takes]
+    first, untrained, last = (agent.state_dict() for agent in agents)
     assert [take.title for take in wanted.takes] == ["step 0", "untrained", "step 64"]
     assert all(torch.equal(value, untrained[name]) for name, value in first.items())
     assert any(not torch.equal(value, last[name]) for name, value in first.items())
