@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test lint types tests slow bench parity clean
+.PHONY: run test lint types tests slow bench docs parity clean
 
 run: $(INSTALLED)  ## train the quickstart and leave regret.png
 	$(BIN)/sojourn train experiment=quickstart
@@ -28,13 +28,21 @@ bench: $(INSTALLED)  ## speed of MiniGrid and of the memories
 	$(BIN)/python benchmarks/minigrid_speed.py
 	$(BIN)/python benchmarks/memory.py
 
+docs: .venv-docs/.installed  ## the documentation as a site, build/docs/site; a broken link is an error
+	.venv-docs/bin/python docs/build_site.py build/docs
+
 parity: .venv-parity/.installed  ## results and speed beside flash-linear-attention and titans-pytorch
-	.venv-parity/bin/pytest tests/memory/parity
+	TRITON_INTERPRET=1 .venv-parity/bin/pytest tests/memory/parity
 	.venv-parity/bin/python benchmarks/parity_speed.py
 
 .venv-parity/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-parity
 	.venv-parity/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[parity]'
+	touch $@
+
+.venv-docs/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	touch $@
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -44,4 +52,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .venv-parity build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-parity .venv-docs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

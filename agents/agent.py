@@ -23,13 +23,14 @@ from .heads import PolicyHead, ValueHead
 @dataclass(frozen=True)
 class Decision:
     """One step of acting: `[B]` tensors and the memory state after the step; actions as the
-    stream's interface says.
+    stream's interface says. `features` `[B, D]` are what was read off the memory.
     """
 
     action: Tensor
     log_prob: Tensor
     value: Tensor
     state: TensorDict
+    features: Tensor
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Agent(nn.Module):
         features, state = self.memory.step(x, state, reset, mask, commit)
         outputs, actions = self.policy(features, observation["action_mask"]), self.actions
         action = actions.mode(outputs) if uniform is None else actions.sample(outputs, uniform)
-        return Decision(action, actions.log_prob(outputs, action), self.value(features), state)
+        log_prob, value = actions.log_prob(outputs, action), self.value(features)
+        return Decision(action, log_prob, value, state, features)
 
     def unroll(
         self,

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from .agent import Agent
 from .auxiliary import Auxiliary
+from .privileged_critic import PrivilegedCritic
 from .returns import check_choice
 from .slice_start import SliceStart
+from .strategy import Learner, Strategy
 from .transfer import Transfer
 
 
@@ -17,9 +19,10 @@ class Extras:
     """Additional signals and choices of how slices are joined.
 
     `transfer` measures and may credit what a task leaves for the next one; `auxiliary` makes
-    self-supervised losses for an agent. `slice_start` says from which memory a slice starts under
-    new weights; its staleness is measured at every `staleness_every`-th update (0: never).
-    `gradient_window` cuts gradients after so many steps of a slice (None: nowhere).
+    self-supervised losses for an agent, `critic` one that values with the simulator's knowledge,
+    and `strategy` a continual-learning strategy for a learner. `slice_start` says from which memory
+    a slice starts under new weights; its staleness is measured at every `staleness_every`-th update
+    (0: never). `gradient_window` cuts gradients after so many steps of a slice (None: nowhere).
     """
 
     transfer: Transfer | None = None
@@ -27,6 +30,8 @@ class Extras:
     slice_start: SliceStart = "keep"
     staleness_every: int = 0
     gradient_window: int | None = None
+    critic: Callable[[Agent], PrivilegedCritic] | None = None
+    strategy: Callable[[Learner], Strategy] | None = None
 
     def __post_init__(self) -> None:
         check_choice("extras.slice_start", self.slice_start, SliceStart)

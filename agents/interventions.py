@@ -1,8 +1,9 @@
-"""What an experimenter does to memories while they are lived with: freeze, exchange, restore, copy.
+"""What an experimenter does to memories while they are lived with: freeze, exchange, part, restore.
 
     carried      S_t = write(S_{t-1}, x_t)                      nothing is done
     frozen       y_t = read(S, x_t), S_t = S                    it reads and never writes
     exchanged    S <- the memory of another life as old         does the content matter?
+    separated    S <- its own memory as it last left this task       as if there were no other
     restored     S <- a snapshot, wherever a reset would be     what does this memory know?
 
 An intervention sees the true boundaries, which the agent does not: it is a control, never a way to
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from tensordict import TensorDict
 
-from sojourn.envs import Array
+from sojourn.envs import Array, Stream
 
 from .moment import Moment
 from .snapshots import Snapshots
@@ -73,6 +74,45 @@ class Exchanged:
         others = [self.lifetimes[(place + i) % count] for i in range(1, count)]
         same_age = ((other, age) for other in others if (other, age) in self.snapshots)
         return next(same_age, (others[0], self.snapshots.oldest(others[0])))
+
+
+class Separated:
+    """Every task of a life has a memory of its own: the single-task twin, all tasks at once.
+
+    For one crowd of `stream`, from the start of its lives, whose rollout resets at tasks: a task
+    that is met for the first time begins with that reset, one that comes back with the memory that
+    this life had when it last left it. The inputs that speak of the past are blank either way.
+    Keeps `state_bytes` for every task of the running lives.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._kept: dict[tuple[int, int], TensorDict] = {}
+        self._last: Moment | None = None
+
+    def treat(self, state: TensorDict, moment: Moment) -> Treatment:
+        """The memories of the tasks that begin, where they were met before."""
+        last, self._last = self._last, moment
+        started = np.flatnonzero(moment.starts_task)
+        if last is None or not len(started):
+            return Treatment(state)
+        for row in started.tolist():
+            self._kept[self._key(last, row)] = state[row : row + 1].clone()
+            if moment.lifetime[row] != last.lifetime[row]:
+                over = int(last.lifetime[row])
+                self._kept = {key: kept for key, kept in self._kept.items() if key[0] != over}
+        known = {row: self._kept.get(self._key(moment, row)) for row in started.tolist()}
+        found = [kept for kept in known.values() if kept is not None]
+        rows = np.zeros(len(moment.segment), bool)
+        rows[[row for row, kept in known.items() if kept is not None]] = True
+        return (
+            Treatment(put_rows(state, rows, torch.cat(found)), rows) if found else Treatment(state)
+        )
+
+    def _key(self, moment: Moment, row: int) -> tuple[int, int]:
+        """(lifetime, task) of a row."""
+        lifetime, segment = int(moment.lifetime[row]), int(moment.segment[row])
+        return lifetime, self.stream.segment(lifetime, segment).task_index
 
 
 class Restored:

@@ -1,10 +1,7 @@
 """Regret of episodes, lives and pairs of lives, from the records of a crowd.
 
-    regret_e = (J*_e - J_e) / gap of the task,   gap = mean (J* - J0) over its episodes
-
-The gap is pooled over a task because one instance with hardly any gap (a bandit of equal arms)
-would rule a mean of ratios; the mean over a task is then `sojourn.envs.pooled_regret`. Where the
-simulator knows the expected return it takes the place of the sampled one (pseudo-regret).
+The regret of an episode is `sojourn.envs.episode_regret`. Where the simulator knows the expected
+return it takes the place of the sampled one (pseudo-regret).
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sojourn.envs import Array, EpisodeRecord, normalised_regret
+from sojourn.envs import Array, EpisodeRecord, episode_regret, task_gaps
 
 
 def episode_regrets(records: Sequence[EpisodeRecord]) -> Array:
@@ -27,16 +24,10 @@ def episode_regrets(records: Sequence[EpisodeRecord]) -> Array:
         np.array([function(record) for record in records], np.float64)
         for function in (_achieved, _optimal, lambda record: record.floor_return)
     )
-    names = np.array([record.task for record in records], dtype=object)
-    known = np.isfinite(achieved) & np.isfinite(optimal) & np.isfinite(floor)
-    regrets = np.full(len(records), np.nan)
-    for name in dict.fromkeys(names[known]):
-        chosen = known & (names == name)
-        gap = float(np.mean(optimal[chosen] - floor[chosen]))
-        if gap > 0.0:
-            best = optimal[chosen]
-            regrets[chosen] = normalised_regret(best, achieved[chosen], best - gap)
-    return regrets
+    tasks = [record.task for record in records]
+    known = np.where(np.isfinite(achieved), optimal, np.nan)
+    regret = episode_regret(tasks, achieved, known, task_gaps(tasks, known, floor))
+    return np.where(np.isfinite(floor), regret, np.nan)
 
 
 def grouped_regret(records: Sequence[EpisodeRecord], group: Array, num_groups: int) -> Array:

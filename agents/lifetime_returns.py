@@ -12,9 +12,11 @@ from typing import Literal
 import torch
 from tensordict import TensorDict
 from torch import Tensor, nn
+from torchrl.objectives.value.functional import vtrace_advantage_estimate
 
 from .boundary_discounts import boundary_discounts
 from .normalise import RunningScale
+from .ranks import mean_over_ranks
 from .returns import Credit, check_choice, cut_points, lifetime_advantages
 from .schedules import Schedule, as_schedule
 
@@ -73,10 +75,7 @@ class LifetimeReturns(nn.Module):
         A `bonus` `[B, T]` is added to the advantages before they are scaled; the value knows
         nothing of it.
         """
-        cut, worthless = cut_points(
-            self.credit,
-            *(steps[n] for n in ("terminated", "truncated", "task_end", "lifetime_end")),
-        )
+        cut, worthless = self._cut_points(steps)
         value = self.scale.denormalise(steps["value"])
         advantage, returns = lifetime_advantages(
             self.training_reward(steps),
@@ -95,6 +94,44 @@ class LifetimeReturns(nn.Module):
         prepared["value"] = self.scale.normalise(value)
         prepared["value_target"] = self.scale.normalise(returns)
         return prepared
+
+    @torch.no_grad()
+    def off_policy(
+        self, steps: TensorDict, values: Tensor, log_prob: Tensor, progress: float
+    ) -> tuple[Tensor, Tensor]:
+        """V-trace advantages and value targets `[B, T]` of steps that another policy lived.
+
+        `values` (on the value head's scale) and `log_prob` are those of now. `next_value` of
+        `steps`, in units of reward, is used where nothing lived follows: after the last step and at
+        a truncated episode where credit is cut. Advantages are standardised, targets on the value
+        head's scale. Source: Espeholt et al. 2018, arXiv 1802.01561.
+        """
+        cut, worthless = self._cut_points(steps)
+        value = self.scale.denormalise(values)
+        following = torch.cat([value[:, 1:], steps["next_value"][:, -1:]], 1)
+        discount = self._discounts(steps, cut, progress)
+        if not isinstance(discount, Tensor):  # TorchRL would round a plain number to float32
+            discount = torch.full_like(value, discount)
+        advantage, target = vtrace_advantage_estimate(
+            *(
+                column.unsqueeze(-1)
+                for column in (
+                    discount,
+                    log_prob,
+                    steps["log_prob"],
+                    value,
+                    torch.where(cut, steps["next_value"], following),
+                    self.training_reward(steps),
+                    cut,
+                    worthless,
+                )
+            ),
+        )
+        return standardise(advantage.squeeze(-1)), self.scale.normalise(target.squeeze(-1))
+
+    def _cut_points(self, steps: TensorDict) -> tuple[Tensor, Tensor]:
+        flags = (steps[n] for n in ("terminated", "truncated", "task_end", "lifetime_end"))
+        return cut_points(self.credit, *flags)
 
     def _discounts(self, steps: TensorDict, cut: Tensor, progress: float) -> float | Tensor:
         return boundary_discounts(
@@ -117,7 +154,7 @@ class LifetimeReturns(nn.Module):
 
     def _scale_advantage(self, advantage: Tensor, steps: TensorDict) -> Tensor:
         if self.advantage_scale == "batch":
-            return standardise(advantage)
+            return standardise_over_ranks(advantage)
         scaled = torch.zeros_like(advantage)
         for task in steps["task"].unique():
             of_task = steps["task"] == task
@@ -141,3 +178,15 @@ def standardise(values: Tensor) -> Tensor:
         return values
     centred = values - values.mean()
     return centred / (values.std(correction=0) + 1e-8)
+
+
+def standardise_over_ranks(values: Tensor) -> Tensor:
+    """As `standardise`, with the moments of the values of all ranks."""
+    if values.numel() == 0:
+        return values
+    mean = values.mean()
+    centre = mean.clone()
+    mean_over_ranks([centre])
+    variance = values.var(correction=0) + (mean - centre).square()
+    mean_over_ranks([variance])
+    return (values - centre) / (variance.sqrt() + 1e-8)

@@ -18,10 +18,14 @@ from torch import Tensor, nn
 from .agent import Agent
 from .extras import Extras
 from .lifetime_returns import LifetimeReturns
+from .outer_step import outer_step, without_heads
 from .ppo import PPOLoss
+from .privileged_critic import PrivilegedCritic
+from .ranks import from_all_ranks, metrics_over_ranks
 from .rollout import Rollout
 from .schedules import Schedule, as_schedule
 from .slice_start import renew, state_numbers
+from .strategy import Learner, Strategy
 from .trainer import Iteration, Seen, unseen
 from .trajectory import Trajectory
 from .windows import read_in_windows
@@ -33,7 +37,8 @@ class MetaTrainer:
     """Updates the outer parameters of `agent`; `update` is one outer iteration.
 
     `learning_rate` may be a schedule over progress; minibatches split lifetimes, never time.
-    `extras` adds other signals, none by default.
+    `extras` adds other signals, none by default. Where several ranks train together every one has a
+    rollout of its own lifetimes; metrics and episodes are those of all of them.
     """
 
     keeps_slices = True
@@ -59,20 +64,28 @@ class MetaTrainer:
         self.num_epochs, self.num_minibatches = num_epochs, num_minibatches
         self.max_grad_norm = max_grad_norm
         self.extras = extras or Extras()
-        make = self.extras.auxiliary
-        self.auxiliary = None if make is None else make(agent)
-        heads = [] if self.auxiliary is None else list(self.auxiliary.parameters())
-        learned = [*agent.parameters(), *heads]
+        made = {"auxiliary": self.extras.auxiliary, "critic": self.extras.critic}
+        self.heads = nn.ModuleDict({n: make(agent) for n, make in made.items() if make is not None})
+        learned = [*agent.parameters(), *self.heads.parameters()]
         self.optimizer = torch.optim.Adam(learned, self.learning_rate(0.0), eps=1e-5)
+        self.learner = Learner(agent, self.returns, self.optimizer, self.critic)
+        self.strategy = (self.extras.strategy or _finetuning)(self.learner)
         self.generator = torch.Generator().manual_seed(seed)
         self.updates = 0
+
+    @property
+    def critic(self) -> PrivilegedCritic | None:
+        """What values slices in place of the agent, if anything does."""
+        found = dict(self.heads.named_children()).get("critic")
+        return found if isinstance(found, PrivilegedCritic) else None
 
     def iterate(
         self, rollout: Rollout, num_steps: int, progress: float, seen: Seen = unseen
     ) -> Iteration:
         """Live a slice, show it, learn from it, and choose the memory the next one starts from."""
-        trajectory, episodes = rollout.collect(num_steps)
+        trajectory, episodes = rollout.collect(num_steps, self.critic)
         seen(trajectory)
+        self.strategy.before(trajectory)
         extras, bonus = self.extras, None
         told: dict[str, float] = {}
         if extras.transfer is not None:
@@ -83,9 +96,11 @@ class MetaTrainer:
         distance = renew(extras.slice_start, self.agent, rollout, trajectory, measured)
         if extras.staleness_every > 0 or extras.slice_start == "replay":
             metrics["memory/staleness"] = distance
+        self.strategy.after(rollout, trajectory)
         self.updates += 1
         metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
-        return Iteration(metrics, episodes)
+        lived = [episode for part in from_all_ranks(episodes) for episode in part]
+        return Iteration(metrics_over_ranks(metrics), lived)
 
     def update(
         self, trajectory: Trajectory, progress: float, bonus: Tensor | None = None
@@ -111,8 +126,7 @@ class MetaTrainer:
         sums: dict[str, Tensor] = {}
         ratio_error: float | None = None
         for _ in range(self.num_epochs):
-            order = torch.randperm(num_lifetimes, generator=self.generator).to(self.agent.device)
-            for rows in order.tensor_split(num_minibatches):
+            for rows in self._minibatches(num_lifetimes, num_minibatches):
                 losses = self._minibatch(steps[rows], trajectory.state[rows], progress)
                 if ratio_error is None:
                     ratio_error = self._check_ratio(losses["ratio_error"])
@@ -128,6 +142,11 @@ class MetaTrainer:
             "memory/state_norm": _state_norm(trajectory.state),
         }
 
+    def _minibatches(self, num_lifetimes: int, count: int) -> tuple[Tensor, ...]:
+        """Rows in a new order; of several ranks every one orders its own rows alike."""
+        order = torch.randperm(num_lifetimes, generator=self.generator).to(self.agent.device)
+        return order.tensor_split(count)
+
     def _minibatch(
         self, steps: TensorDict, state: TensorDict, progress: float
     ) -> dict[str, Tensor]:
@@ -135,30 +154,17 @@ class MetaTrainer:
         window = self.extras.gradient_window
         reading = read_in_windows(agent, observation, state, steps["reset"], window)
         outputs = agent.policy(reading.features, observation["action_mask"])
-        values = agent.value(reading.features)
+        values = self.learner.values(reading.features, steps)
         losses: dict[str, Tensor] = self.loss(outputs, values, steps, progress, agent.actions)
-        if self.auxiliary is not None:
-            auxiliary = self.auxiliary(reading, steps)
+        if "auxiliary" in self.heads:
+            auxiliary = self.heads["auxiliary"](reading, steps)
             losses["total"] = losses["total"] + auxiliary.pop("total")
             losses |= {f"auxiliary_{name}": loss for name, loss in auxiliary.items()}
-        self.optimizer.zero_grad(set_to_none=True)
-        losses["total"].backward()  # type: ignore[no-untyped-call]
-        learned = self.optimizer.param_groups[0]["params"]
-        norm = nn.utils.clip_grad_norm_(learned, self.max_grad_norm)
-        if not torch.isfinite(norm):
-            raise FloatingPointError(self._where_not_finite())
-        self.optimizer.step()
+        for name, loss in self.strategy.losses(progress).items():
+            losses["total"] = losses["total"] + loss
+            losses[f"strategy_{name}"] = loss
+        norm = outer_step(losses["total"], self.optimizer, self.max_grad_norm, agent)
         return {name: loss.detach() for name, loss in losses.items()} | {"grad_norm": norm}
-
-    def _where_not_finite(self) -> str:
-        names = (
-            name
-            for name, parameter in self.agent.named_parameters()
-            if parameter.grad is not None and not torch.isfinite(parameter.grad).all()
-        )
-        return (
-            f"non-finite gradient in {next(names, 'the gradient norm')}; the update was not applied"
-        )
 
     def _check_ratio(self, error: Tensor) -> float:
         """Before the first optimiser step the policy must be the one that acted: ratio 1."""
@@ -172,48 +178,46 @@ class MetaTrainer:
         return value
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimiser, value scale and minibatch luck; the agent's weights are the agent's own."""
+        """Optimiser, value scale, heads, strategy and minibatch luck; the agent's weights are the
+        agent's own.
+        """
         saved = {
             "optimizer": self.optimizer.state_dict(),
             "returns": self.returns.state_dict(),
+            "heads": self.heads.state_dict(),
+            "strategy": self.strategy.state_dict(),
+            "strategy_kind": type(self.strategy).__name__,
             "generator": self.generator.get_state(),
             "updates": self.updates,
         }
-        if self.auxiliary is not None:
-            saved["auxiliary"] = self.auxiliary.state_dict()
         if self.extras.transfer is not None:
             saved["transfer"] = self.extras.transfer.state_dict()
         return saved
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Take over what `state_dict` gave; what an earlier trainer did not have starts anew."""
-        if _fits(self.auxiliary, saved.get("auxiliary")):
+        if _shapes(saved.get("heads", {})) == _shapes(self.heads.state_dict()):
             self.optimizer.load_state_dict(saved["optimizer"])
+            self.heads.load_state_dict(saved.get("heads", {}))
         else:  # other heads: the agent's own moments are kept
-            self.optimizer.load_state_dict(self._without_heads(saved["optimizer"]))
+            moments = without_heads(saved["optimizer"], self.optimizer, self.agent)
+            self.optimizer.load_state_dict(moments)
         self.returns.load_state_dict(saved["returns"])
         self.generator.set_state(saved["generator"])
         self.updates = saved.get("updates", 0)
-        if self.auxiliary is not None and _fits(self.auxiliary, saved.get("auxiliary")):
-            self.auxiliary.load_state_dict(saved["auxiliary"])
+        if saved.get("strategy_kind") == type(self.strategy).__name__:
+            self.strategy.load_state_dict(saved["strategy"])
         if self.extras.transfer is not None and "transfer" in saved:
             self.extras.transfer.load_state_dict(saved["transfer"])
 
-    def _without_heads(self, saved: dict[str, Any]) -> dict[str, Any]:
-        """A saved optimiser of the agent's parameters, which come first, with none for the rest."""
-        own = len(list(self.agent.parameters()))
-        moments = {number: state for number, state in saved["state"].items() if number < own}
-        group = self.optimizer.state_dict()["param_groups"][0]
-        return {
-            "state": moments,
-            "param_groups": [saved["param_groups"][0] | {"params": group["params"]}],
-        }
+
+def _finetuning(learner: Learner) -> Strategy:
+    del learner
+    return Strategy()
 
 
-def _fits(heads: nn.Module | None, saved: dict[str, Tensor] | None) -> bool:
-    """Whether saved heads are of the same make."""
-    own = {} if heads is None else {name: p.shape for name, p in heads.state_dict().items()}
-    return own == {name: p.shape for name, p in (saved or {}).items()}
+def _shapes(heads: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in heads.items()}
 
 
 def _state_norm(state: TensorDict) -> float:

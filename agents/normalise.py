@@ -7,6 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .ranks import mean_over_ranks
+
 MIN_SPREAD = 1e-4
 
 
@@ -31,13 +33,22 @@ class RunningScale(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Take in a batch of values of any shape; an empty one changes nothing."""
+        """Take in a batch of values of any shape, of all ranks together; an empty one changes
+        nothing.
+        """
         if values.numel() == 0:
             return
         values = values.double()
-        self.mean_sum.lerp_(values.mean(), 1.0 - self.decay)
-        self.square_sum.lerp_(values.square().mean(), 1.0 - self.decay)
+        mean, square = values.mean(), values.square().mean()
+        mean_over_ranks([mean, square])
+        self.mean_sum.lerp_(mean, 1.0 - self.decay)
+        self.square_sum.lerp_(square, 1.0 - self.decay)
         self.weight.lerp_(torch.ones_like(self.weight), 1.0 - self.decay)
+
+    def restart(self) -> None:
+        """Forget all values: the scale is that of a new one."""
+        for buffer in self.buffers():
+            buffer.zero_()
 
     @property
     def mean(self) -> Tensor:

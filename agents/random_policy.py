@@ -50,4 +50,4 @@ class RandomPolicy:
             reals = torch.where(possible[:, -self._num_reals :], reals, 0.0)
             action = torch.cat([action[:, : -self._num_reals], reals], -1)
         nothing = uniform.new_zeros(len(uniform))
-        return Decision(action, nothing, nothing, state)
+        return Decision(action, nothing, nothing, state, nothing.unsqueeze(-1))

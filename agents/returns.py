@@ -13,6 +13,7 @@ from torch import Tensor
 from torchrl.objectives.value.functional import generalized_advantage_estimate
 
 Credit = Literal["episode", "task", "lifetime", "never"]
+"""The boundary at which credit is cut."""
 
 
 def check_choice(name: str, value: str, choices: object) -> None:

@@ -20,11 +20,15 @@ from .actions import Actions
 from .agent import Decision
 from .luck import SharedLuck
 from .moment import Moment
+from .ranks import num_ranks, rank
 from .returns import Credit, check_choice
+from .shared_lives import own, whole
 from .trajectory import Trajectory, TrajectoryBuilder, to_tensors
 from .treatment import Intervention, Treatment
+from .valuer import Critic, Valuer
 
 MemoryReset = Literal["episode", "task", "lifetime", "never"]
+"""The boundary at which the memory begins anew."""
 
 
 class Actor(Protocol):
@@ -85,23 +89,31 @@ class Rollout:
         self.pending_reset: Array = np.ones(crowd.num_lifetimes, dtype=bool)
 
     @torch.no_grad()
-    def collect(self, num_steps: int) -> tuple[Trajectory, list[EpisodeRecord]]:
+    def collect(
+        self, num_steps: int, critic: Critic | None = None
+    ) -> tuple[Trajectory, list[EpisodeRecord]]:
         """Live `num_steps` steps in every lifetime; also returns the episodes that ended on the
         way.
+
+        With a `critic` the slice holds its values in place of the agent's, and the `knowledge` they
+        rest on; what is lived is the same.
         """
         start, lived = self.state, TrajectoryBuilder(self.agent.device, self.credit)
         episodes: list[EpisodeRecord] = []
         for _ in range(num_steps):
             observation, reset = self._next_input()
             decision = self.agent.act(observation, self.state, reset, self._uniform())
+            valuer = Valuer(critic, self.crowd, self.agent.device)
             tasks = self.crowd.task_names
             step = self.crowd.step(decision.action.cpu().numpy())
             self.state = decision.state
-            lived.add_decision(observation, self.pending_reset, decision)
-            lived.add_outcome(step, tasks, self._final_value(step))
+            lived.add_decision(observation, self.pending_reset, valuer.valued(decision))
+            lived.add_knowledge(valuer.knowledge)
+            lived.add_outcome(step, tasks, self._final_value(step, valuer))
             episodes += step.episodes
             self.observation, self.pending_reset = step.observation, self._resets_after(step)
-        return lived.trajectory(start, self._value_ahead()), episodes
+        ahead = self._value_ahead(Valuer(critic, self.crowd, self.agent.device))
+        return lived.trajectory(start, ahead), episodes
 
     @torch.no_grad()
     def live(
@@ -155,9 +167,10 @@ class Rollout:
             return None
         if self.luck is not None:
             return self._shared(self.luck, Moment.of(self.crowd))
-        shape = (self.crowd.num_lifetimes, *self.agent.actions.luck_shape)
-        uniform = torch.rand(shape, generator=self.generator)
-        return uniform.to(self.agent.device)
+        # All ranks draw for all lifetimes of the run and keep what falls to their own.
+        rows, shape = self.crowd.num_lifetimes, self.agent.actions.luck_shape
+        uniform = torch.rand((num_ranks() * rows, *shape), generator=self.generator)
+        return uniform[rank() * rows : (rank() + 1) * rows].to(self.agent.device)
 
     def _next_input(self) -> tuple[dict[str, Tensor], Tensor | None]:
         observation = self.observation
@@ -183,29 +196,34 @@ class Rollout:
         }
         return ends[self.memory_reset]
 
-    def _value_ahead(self) -> Tensor:
+    def _value_ahead(self, valuer: Valuer) -> Tensor:
         """Value `[B]` of the observation after the slice; the memory does not keep the glance."""
         observation, reset = self._next_input()
-        return self.agent.act(observation, self.state, reset).value
+        return valuer.valued(self.agent.act(observation, self.state, reset)).value
 
-    def _final_value(self, step: CrowdStep) -> Tensor | None:
+    def _final_value(self, step: CrowdStep, valuer: Valuer) -> Tensor | None:
         """Value `[B]` of the true final observations, where credit is cut at truncated episodes."""
         if self.credit != "episode" or step.final_observation is None:
             return None
         observation = to_tensors(step.final_observation, self.agent.device)
-        return self.agent.act(observation, self.state).value
+        return valuer.valued(self.agent.act(observation, self.state)).value
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a later process needs to go on from here bit for bit."""
-        return {
-            "memory": state_to_dict(self.state),
-            "pending_reset": self.pending_reset,
-            "generator": self.generator.get_state(),
-            "crowd": self.crowd.state_dict(),
-        }
+        """Everything a later process needs to go on from here bit for bit, of all ranks."""
+        return whole(
+            {
+                "memory": state_to_dict(self.state),
+                "pending_reset": self.pending_reset,
+                "generator": self.generator.get_state(),
+                "crowd": self.crowd.state_dict(),
+            }
+        )
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Take over a saved life; raises KeyError when its memory is of another make."""
+        """Take over a saved life, or this rank's share of it; raises KeyError when its memory is of
+        another make.
+        """
+        saved = own(saved)
         state = state_from_dict(saved["memory"], self.crowd.num_lifetimes).to(self.agent.device)
         found, expected = (sorted(one.flatten_keys(".").keys()) for one in (state, self.state))
         if found != expected:

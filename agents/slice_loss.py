@@ -31,7 +31,7 @@ def slice_loss(trainer: MetaTrainer, trajectory: Trajectory, progress: float) ->
     def loss() -> Tensor:
         reading = read_in_windows(agent, observation, trajectory.state, steps["reset"], window)
         outputs = agent.policy(reading.features, observation["action_mask"])
-        values = agent.value(reading.features)
+        values = trainer.learner.values(reading.features, steps)
         total: Tensor = trainer.loss(outputs, values, steps, progress, agent.actions)["total"]
         return total
 

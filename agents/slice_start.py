@@ -23,6 +23,7 @@ from .rollout import Rollout
 from .trajectory import Trajectory
 
 SliceStart = Literal["keep", "replay", "reset"]
+"""The memory that a slice starts from when the weights have changed since."""
 
 
 @torch.no_grad()

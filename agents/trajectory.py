@@ -33,7 +33,8 @@ class Trajectory:
     `reward`, `expected_reward`, `reward_scale`, `task`, `reset` and the flags `terminated`,
     `truncated`, `task_end`, `lifetime_end`. `next_value` is the value of what follows a step: of
     the true final observation where credit is cut at a truncated episode; `task` numbers the tasks
-    of the slice. `state` `[B]` is the memory before the first step, `credit` where credit is cut.
+    of the slice; `knowledge` `[B, T, K]` is there where a critic asked for it. `state` `[B]` is the
+    memory before the first step, `credit` where credit is cut.
     """
 
     steps: TensorDict
@@ -57,6 +58,10 @@ class TrajectoryBuilder:
         self.observations.append(observation)
         self._append(reset=torch.from_numpy(reset).to(self.device))
         self._append(action=decision.action, log_prob=decision.log_prob, value=decision.value)
+
+    def add_knowledge(self, knowledge: Tensor | None) -> None:
+        if knowledge is not None:
+            self._append(knowledge=knowledge)
 
     def add_outcome(self, step: CrowdStep, tasks: list[str], final_value: Tensor | None) -> None:
         if final_value is not None:

@@ -26,8 +26,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from sojourn.envs import Array, Crowd, EpisodeRecord, Schedule, Stream
-from sojourn.envs.schedule import Assignment
+from sojourn.envs import Array, Crowd, EpisodeRecord, Stream, replay
 
 from .agent import Agent
 from .life_regret import grouped_regret
@@ -168,7 +167,7 @@ def utility(
     the branches.
     """
     num = len(follows)
-    crowd = Crowd(_following(stream, follows), 2 * num)
+    crowd = Crowd(replay(stream, follows), 2 * num)
     branches = Rollout(actor, crowd)
     branches.state = torch.cat([carried, actor.init_state(num)]).clone()
     branches.pending_reset = np.zeros(2 * num, bool)
@@ -202,28 +201,3 @@ def credit(shape: Sequence[int], found: Boundaries, gain: Array, decay: float) -
     for row, last, start, value in zip(found.row, found.step, found.start, gain, strict=True):
         bonus[row, start : last + 1] = value * decay ** np.arange(last - start, -1, -1)
     return torch.from_numpy(bonus)
-
-
-class _Following(Schedule):
-    """Lifetime n begins, and ends, with the segment `starts[n mod len]` of another schedule."""
-
-    def __init__(self, schedule: Schedule, starts: Sequence[tuple[int, int]]) -> None:
-        super().__init__(schedule.families, None)
-        self._schedule, self._starts = schedule, starts
-
-    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
-        first, segment = self._starts[lifetime % len(self._starts)]
-        return self._schedule.assign(seed, first, segment + index)
-
-
-def _following(stream: Stream, starts: Sequence[tuple[int, int]]) -> Stream:
-    """The same stream, each lifetime one segment; a random length is drawn anew for it."""
-    return Stream(
-        _Following(stream.schedule, starts),
-        stream.length,
-        stream.seed,
-        lifetime_segments=1,
-        announce=stream.announce,
-        backend=stream.backend,
-        on_error=stream.on_error,
-    )

@@ -18,6 +18,7 @@ from sojourn.envs import Array, EpisodeRecord
 from .life_regret import grouped_regret
 
 Measure = Literal["regret", "return"]
+"""What a window of lives is judged by."""
 
 
 def window_losses(lives: Sequence[Sequence[EpisodeRecord]], measure: Measure) -> Array:

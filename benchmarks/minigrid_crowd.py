@@ -27,10 +27,12 @@ Play = Callable[[np.ndarray], object]
 IDS = ("MiniGrid-Empty-8x8-v0", "MiniGrid-DoorKey-8x8-v0", "MiniGrid-MemoryS11-v0")
 
 
-def crowd(id: str, num_rows: int, instance: Any, workers: int | Workers = 0) -> Play:
+def crowd(
+    id: str, num_rows: int, instance: Any, workers: int | Workers = 0, backend: Any = "auto"
+) -> Play:
     """Ours: five episodes per task, then the next; planner and random floor included."""
     family = MinigridFamily(id, instance=instance)
-    stream = Stream(NeverRepeating([family]), Length(5), 0, workers=workers)
+    stream = Stream(NeverRepeating([family]), Length(5), 0, backend=backend, workers=workers)
     return Crowd(stream, num_rows).step
 
 
@@ -68,14 +70,14 @@ def table(num_rows: int, num_steps: int, rounds: int) -> list[str]:
     """One line per environment."""
     pooled = find_spec("envpool") is not None
     titles = ["crowd, one layout per task", "crowd, new layouts", "SyncVectorEnv"]
-    titles += [f"EnvPool {version('envpool')}"] if pooled else []
-    lines = [f"| environment | {' | '.join(titles)} | crowd / SyncVectorEnv |", "|---" * 6 + "|"]
-    if not pooled:
-        lines[1] = "|---" * 5 + "|"
+    titles += ["crowd on EnvPool", f"EnvPool {version('envpool')}"] if pooled else []
+    lines = [f"| environment | {' | '.join(titles)} | crowd / SyncVectorEnv |"]
+    lines.append("|---" * (len(titles) + 2) + "|")
     for id in IDS:
         players = [crowd(id, num_rows, "fixed"), crowd(id, num_rows, "resampled")]
         players += [sync_vector(id, num_rows)]
-        players += [envpool(id, num_rows)] if pooled else []
+        if pooled:
+            players += [crowd(id, num_rows, "resampled", backend="envpool"), envpool(id, num_rows)]
         found = speeds(players, num_rows, num_steps, rounds)
         cells = [f"{value / 1000:,.1f} k" for value in np.median(found, axis=0)]
         ratio = np.median(found[:, 0] / found[:, 2])
@@ -94,10 +96,10 @@ def heading(num_rows: int, num_steps: int, rounds: int) -> str:
 Environment steps per CPU second of random play with {num_rows} environments, all in one run: the
 median of {rounds} rounds in which the players take turns. A crowd's steps include the adapter, the
 inputs of the agent (previous action and reward, mask, start flags), task switches, the planner's
-optimum of every new layout, episode records and regret; SyncVectorEnv and EnvPool (one thread) give
-raw observations. EnvPool's MiniGrid is another program with other random layouts: no stream plays
-it, and no number here compares what is learned. NumPy {np.__version__}, Gymnasium
-{gymnasium.__version__}, Python {platform.python_version()}, {platform.machine()}.
+optimum of every new layout (not on EnvPool, where nobody plans), episode records and regret;
+SyncVectorEnv and EnvPool (one thread) give raw observations. EnvPool's MiniGrid is another program
+with other random layouts: no number here compares what is learned. NumPy {np.__version__},
+Gymnasium {gymnasium.__version__}, Python {platform.python_version()}, {platform.machine()}.
 
 """
 

@@ -18,6 +18,9 @@ from .bandit_references import draw_problems as draw_problems
 from .bandit_references import play as play
 from .bandit_references import players as players
 from .bandit_references import reference_plays as reference_plays
+from .best_play import Oracle as Oracle
+from .best_play import best_actions as best_actions
+from .best_play import unknown_best_play as unknown_best_play
 from .cart_pole import CartPoleEnv as CartPoleEnv
 from .cart_pole import CartPoleTask as CartPoleTask
 from .cart_pole_family import CartPole as CartPole
@@ -57,6 +60,7 @@ from .interface import Array as Array
 from .interface import Channel as Channel
 from .interface import Interface as Interface
 from .interface import Observation as Observation
+from .knowledge import knowledge_width as knowledge_width
 from .legal_actions import LegalActions as LegalActions
 from .lengths import RandomCount as RandomCount
 from .lengths import RandomLength as RandomLength
@@ -79,6 +83,7 @@ from .registration import make_lifetime as make_lifetime
 from .regret import EpisodeCurve as EpisodeCurve
 from .regret import FailureSplit as FailureSplit
 from .regret import check_reference as check_reference
+from .regret import episode_regret as episode_regret
 from .regret import failure_and_slowness as failure_and_slowness
 from .regret import is_provisional as is_provisional
 from .regret import normalised_regret as normalised_regret
@@ -88,7 +93,9 @@ from .regret import reference_gap as reference_gap
 from .regret import reference_problem as reference_problem
 from .regret import regret_by_episode as regret_by_episode
 from .regret import regret_error as regret_error
+from .regret import task_gaps as task_gaps
 from .regret import valid_reference as valid_reference
+from .replay import replay as replay
 from .schedule import Independent as Independent
 from .schedule import NeverRepeating as NeverRepeating
 from .schedule import Recurring as Recurring
@@ -113,6 +120,7 @@ from .task import Length as Length
 from .task import Reference as Reference
 from .task import Segment as Segment
 from .task import Task as Task
+from .task_specs import TASK_KEYS as TASK_KEYS
 from .task_specs import TaskSpec as TaskSpec
 from .task_specs import family_of as family_of
 from .task_specs import reference_task as reference_task

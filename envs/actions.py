@@ -40,8 +40,9 @@ def checked_actions(
 def _one_choice(actions: Array, mask: Array) -> Array:
     """Whether every action is a possible option: bool `[B]`."""
     legal = (actions >= 0) & (actions < mask.shape[1])
-    possible = np.take_along_axis(mask, np.where(legal, actions, 0)[:, None], 1)[:, 0]
-    return np.asarray(legal & possible)
+    if not legal.all():
+        actions = np.where(legal, actions, 0)
+    return np.asarray(legal & mask[np.arange(len(mask)), actions])
 
 
 def _parts(interface: Interface, parts: Array, mask: Array) -> Array:

@@ -9,7 +9,7 @@ bandit of Garivier and Moulines (2011), with our own fixed law.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -60,6 +60,10 @@ class BanditTask(Task):
         if not isinstance(bandit, BanditEnv):
             raise ValueError(f"{self.name}: expected a BanditEnv, got {env}")
         bandit.before, bandit.after, bandit.change = self.before, self.after, self.change
+
+    def descriptor(self) -> Sequence[float]:
+        """The means before and after, and the share of the pulls at which they change."""
+        return (*self.before, *self.after, self.change / self.num_pulls)
 
     def optimal_return(self, env: Env | None = None) -> float:
         """Expected reward of the n pulls of the best arm, exact."""

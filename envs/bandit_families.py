@@ -34,7 +34,7 @@ class BernoulliBandit(Family):
     @property
     def interface(self) -> Interface:
         """One constant channel and an action per arm."""
-        return Interface({"discrete": PULL}, self.num_arms)
+        return bandit_interface(self.num_arms)
 
     def draw(self, rng: np.random.Generator) -> BanditTask:
         """Arms for a task."""
@@ -71,7 +71,7 @@ class MovingBandit(Family):
     @property
     def interface(self) -> Interface:
         """One constant channel and an action per arm."""
-        return Interface({"discrete": PULL}, self.num_arms)
+        return bandit_interface(self.num_arms)
 
     def draw(self, rng: np.random.Generator) -> BanditTask:
         """Arms, the pull at which the best one moves, and where to."""
@@ -86,6 +86,11 @@ class MovingBandit(Family):
     def simulator_type(self) -> type[Simulator] | None:
         """Bandits of any size play in one vectorised simulator."""
         return BanditSimulator
+
+
+def bandit_interface(num_arms: int) -> Interface:
+    """One constant channel and an action per arm; described by what `BanditTask` hides."""
+    return Interface({"discrete": PULL}, num_arms, descriptor_width=2 * num_arms + 1)
 
 
 def check_size(num_arms: int, num_pulls: int) -> None:

@@ -11,18 +11,20 @@ CartPole-v1, seed by seed. Source: Barto, Sutton and Anderson (1983); Florian (2
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, SupportsFloat
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from .first_uniforms import first_uniforms
 from .interface import Array
 from .task import Env, InstanceRule, Reference, Task, Unit
 
 PHYSICS = ("gravity", "force", "half_length", "cart_mass", "pole_mass", "time_step")
 DEFAULT = np.array([9.8, 10.0, 0.5, 1.0, 0.1, 0.02])
+START = 0.05
 X_LIMIT, ANGLE_LIMIT = 2.4, 12.0 * 2.0 * np.pi / 360.0
 GAINS = np.array([0.05, 0.15, 1.0, 0.4])
 """Pushing towards the sign of gains . state kept 4000 of 4000 poles up for 2000 steps, with physics
@@ -117,14 +119,19 @@ class CartPoleEnv(gymnasium.Env[Array, np.int64]):
 
 
 def draw_start(rng: np.random.Generator) -> Array:
-    """A first state `[4]`, each part uniform within 0.05 of zero."""
-    return rng.uniform(-0.05, 0.05, 4)
+    """A first state `[4]`, each part uniform within `START` of zero."""
+    return rng.uniform(-START, START, 4)
+
+
+def starts_of(seeds: Sequence[int]) -> Array:
+    """The first states `[n, 4]` of episodes with these seeds: what `draw_start` would draw."""
+    return np.asarray(-START + (START + START) * first_uniforms(seeds, 4))
 
 
 def advance(state: Array, actions: Array, physics: Array) -> Array:
     """States `[B, 4]` after one time step; `actions` `[B]` 0 or 1, `physics` `[B, 6]`."""
     gravity, force, half_length, cart_mass, pole_mass, time_step = physics.T
-    _, speed, angle, spin = state.T
+    place, speed, angle, spin = state.T
     push = np.where(actions == 1, force, -force)
     cosine, sine = np.cos(angle), np.sin(angle)
     mass, moment = cart_mass + pole_mass, pole_mass * half_length
@@ -133,8 +140,12 @@ def advance(state: Array, actions: Array, physics: Array) -> Array:
         half_length * (4.0 / 3.0 - pole_mass * np.square(cosine) / mass)
     )
     acceleration = temp - moment * turning * cosine / mass
-    rates = np.stack([speed, acceleration, spin, turning], axis=1)
-    return np.asarray(state + time_step[:, None] * rates)
+    moved = np.empty_like(state)
+    moved[:, 0] = place + time_step * speed
+    moved[:, 1] = speed + time_step * acceleration
+    moved[:, 2] = angle + time_step * spin
+    moved[:, 3] = spin + time_step * turning
+    return moved
 
 
 def has_fallen(state: Array) -> Array:

@@ -17,47 +17,39 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check
 
 from .actions import random_actions
 from .adapter import Adapter
-from .check_findings import Finding, Level, Lived, live, same
+from .check_findings import MAX_STEPS, NUM_EPISODES, Finding, Level, Lived, Subject, live, same
 from .crowd import Crowd
-from .interface import Interface
 from .readings import reward_number
 from .schedule import NeverRepeating
 from .stream import Stream
 from .task import Env, Family, Length
 
-MAX_STEPS = 400
 SEED = 42
-NUM_EPISODES = 5
 OF_NO_CONCERN = ("different from the unwrapped version", "RecordConstructorArgs")
 """What Gymnasium says of wrappers as such."""
 
 
-def check_family(family: Family) -> Iterator[Finding]:
+def check_family(family: Family, seed: int = SEED) -> Iterator[Finding]:
     """Everything there is to say of a family's environment, a finding per law.
 
-    What breaks is told as `broken` with its error, never raised.
+    The task, the episodes and the actions follow from `seed`. What breaks is told as `broken` with
+    its error, never raised.
     """
-    task = family.draw(np.random.default_rng(SEED))
-
-    def make() -> Env:
-        env = task.make_env()
-        task.configure(env)
-        return env
-
-    checks: list[Callable[[Callable[[], Env], Family], Iterator[Finding]]]
+    subject = Subject(family, family.draw(np.random.default_rng(seed)), seed)
+    checks: list[Callable[[Subject], Iterator[Finding]]]
     checks = [_spaces, _gymnasium_checker, _seeding, _generators, _steps, _endings, _saving]
     for check in checks:
         law = check.__name__.strip("_").replace("_", " ")
         try:
-            yield from check(make, family)
+            yield from check(subject)
         except Exception as error:
             reason = (str(error).splitlines() or [""])[0]
             yield Finding("broken", law, f"{type(error).__name__}: {reason}")
 
 
-def _spaces(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _spaces(subject: Subject) -> Iterator[Finding]:
     """What the adapter does with the spaces."""
-    env, interface = make(), family.interface
+    env, interface = subject.make(), subject.family.interface
     adapter = Adapter(env, interface)
     for name, port in adapter.ports.items():
         channel = port.channel
@@ -68,15 +60,14 @@ def _spaces(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
     reals = [f"{interface.num_reals} reals"] if interface.num_reals else []
     text = ", ".join(options + reals) or "one action"
     yield Finding("fine", "spaces", f"{env.action_space} -> {text}")
-    if adapter.shows_mask or "action_mask" in (env.reset(seed=SEED)[1] or {}):
+    if adapter.shows_mask or "action_mask" in (env.reset(seed=subject.seed)[1] or {}):
         yield Finding("fine", "spaces", "action_mask is told and reaches the policy")
     env.close()
 
 
-def _gymnasium_checker(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _gymnasium_checker(subject: Subject) -> Iterator[Finding]:
     """Gymnasium's own checker: errors as warnings, for they harm nobody here, advice as notes."""
-    del family
-    env = make()
+    env = subject.make()
     told: set[str] = set()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -99,16 +90,16 @@ def _gymnasium_checker(make: Callable[[], Env], family: Family) -> Iterator[Find
     env.close()
 
 
-def _seeding(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _seeding(subject: Subject) -> Iterator[Finding]:
     """The same seed and actions give the same episode, in a new and in a used environment."""
-    env, other = make(), make()
-    actions = native_actions(env, family.interface)
-    episodes = [live(env, seed, actions) for seed in range(NUM_EPISODES)]
-    for seed, first in enumerate(episodes):
+    env, other = subject.make(), subject.make()
+    actions = subject.actions(env)
+    episodes = [live(env, seed, actions) for seed in subject.seeds()]
+    for seed, first in zip(subject.seeds(), episodes, strict=True):
         for player, which in ((other, "a second environment"), (env, "the same environment again")):
             difference = _difference(first, live(player, seed, actions))
             if difference is not None:
-                culprit = _forgetful_wrapper(env)
+                culprit = _forgetful_wrapper(env, seed)
                 text = f"reset(seed={seed}) on {which} differs: {difference}{culprit}"
                 yield Finding("broken", "seeding", text)
                 return
@@ -131,23 +122,23 @@ def _difference(one: Lived, other: Lived) -> str | None:
     return None if len(one.rewards) == len(other.rewards) else "the length of the episode"
 
 
-def _forgetful_wrapper(env: Env) -> str:
+def _forgetful_wrapper(env: Env, seed: int) -> str:
     """The outermost wrapper inside which the seed still works."""
     while isinstance(env, gymnasium.Wrapper):
         inner = env.env
-        starts = [live(inner, SEED, []).observations[0] for _ in range(2)]
-        outer = [live(env, SEED, []).observations[0] for _ in range(2)]
+        starts = [live(inner, seed, []).observations[0] for _ in range(2)]
+        outer = [live(env, seed, []).observations[0] for _ in range(2)]
         if same(*starts) and not same(*outer):
             return f"; {type(env).__name__} does not pass the seed on"
         env = inner
     return ""
 
 
-def _generators(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _generators(subject: Subject) -> Iterator[Finding]:
     """No randomness from the global generators, which no seed of an episode reaches."""
-    env = make()
+    env = subject.make()
     numpy_state, python_state = np.random.get_state(), random.getstate()
-    live(env, SEED, native_actions(env, family.interface))
+    live(env, subject.seed, subject.actions(env))
     used = []
     if not same(list(np.random.get_state()), list(numpy_state)):
         used.append("numpy.random")
@@ -160,11 +151,11 @@ def _generators(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
     env.close()
 
 
-def _steps(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _steps(subject: Subject) -> Iterator[Finding]:
     """Observations, rewards and flags of every step, and whether what was given stays."""
-    env = make()
-    adapter = Adapter(env, family.interface)
-    lived = live(env, SEED, native_actions(env, family.interface))
+    env = subject.make()
+    adapter = Adapter(env, subject.family.interface)
+    lived = live(env, subject.seed, subject.actions(env))
     problems = {p for p in map(adapter.problem, lived.observations) if p is not None}
     for problem in sorted(problems):
         yield Finding("broken", "observations", problem)
@@ -190,11 +181,11 @@ def _steps(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
     env.close()
 
 
-def _endings(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _endings(subject: Subject) -> Iterator[Finding]:
     """Whether and how episodes end."""
-    env = make()
-    actions = native_actions(env, family.interface)
-    ends = [live(env, seed, actions).flags[-1] for seed in range(NUM_EPISODES)]
+    env = subject.make()
+    actions = subject.actions(env)
+    ends = [live(env, seed, actions).flags[-1] for seed in subject.seeds()]
     terminated = sum(bool(end[0]) for end in ends)
     truncated = sum(bool(end[1]) for end in ends)
     if any(end[0] and end[1] for end in ends):
@@ -211,12 +202,11 @@ def _endings(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
     env.close()
 
 
-def _saving(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
+def _saving(subject: Subject) -> Iterator[Finding]:
     """A life is saved in the middle of an episode and restored by replaying it."""
-    del make
-    stream = Stream(NeverRepeating([family]), Length(1000), SEED)
+    stream = Stream(NeverRepeating([subject.family]), Length(1000), subject.seed)
     crowd, other = Crowd(stream, 2), Crowd(stream, 2)
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(subject.seed)
     for _ in range(25):
         crowd.step(random_actions(crowd.interface, crowd.observation["action_mask"], rng))
     with warnings.catch_warnings(record=True) as caught:
@@ -230,15 +220,3 @@ def _saving(make: Callable[[], Env], family: Family) -> Iterator[Finding]:
         yield Finding("fine", "saving", "exact in the middle of an episode, by replay")
     crowd.close()
     other.close()
-
-
-def native_actions(env: Env, interface: Interface) -> list[object]:
-    """MAX_STEPS random native actions; where options are masked, those of the first step."""
-    adapter = Adapter(env, interface)
-    told = (env.reset(seed=SEED)[1] or {}).get("action_mask")
-    mask = adapter.action_mask if told is None else adapter.mask(told)
-    rng = np.random.default_rng(SEED)
-    drawn = random_actions(interface, np.tile(mask, (MAX_STEPS, 1)), rng)
-    if adapter.natives:
-        return [adapter.natives[action] for action in drawn.tolist()]
-    return [adapter.native(parts) for parts in drawn.tolist()]

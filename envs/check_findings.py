@@ -10,8 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .interface import Array
-from .task import Env
+from .actions import random_actions
+from .adapter import Adapter
+from .interface import Array, Interface
+from .task import Env, Family, Task
+
+MAX_STEPS = 400
+NUM_EPISODES = 5
 
 Level = Literal["fine", "note", "warning", "broken"]
 
@@ -23,6 +28,29 @@ class Finding:
     level: Level
     law: str
     text: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A family, one of its tasks, and the first of the seeds it is tried with."""
+
+    family: Family
+    task: Task
+    seed: int
+
+    def make(self) -> Env:
+        """A new environment of the task."""
+        env = self.task.make_env()
+        self.task.configure(env)
+        return env
+
+    def seeds(self) -> range:
+        """Those of the episodes."""
+        return range(self.seed, self.seed + NUM_EPISODES)
+
+    def actions(self, env: Env) -> list[object]:
+        """Native actions of an episode."""
+        return _native_actions(env, self.family.interface, self.seed)
 
 
 @dataclass(frozen=True)
@@ -76,3 +104,15 @@ def same(one: Any, other: Any) -> bool:
 
 def _equal(one: Array, other: Array) -> bool:
     return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+
+
+def _native_actions(env: Env, interface: Interface, seed: int) -> list[object]:
+    """MAX_STEPS random native actions; where options are masked, those of the first step."""
+    adapter = Adapter(env, interface)
+    told = (env.reset(seed=seed)[1] or {}).get("action_mask")
+    mask = adapter.action_mask if told is None else adapter.mask(told)
+    rng = np.random.default_rng(seed)
+    drawn = random_actions(interface, np.tile(mask, (MAX_STEPS, 1)), rng)
+    if adapter.natives:
+        return [adapter.natives[action] for action in drawn.tolist()]
+    return [adapter.native(parts) for parts in drawn.tolist()]

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from .actions import checked_actions
-from .crowd_state import restore_rows
+from .crowd_state import check_numbers, check_state, restore_rows
 from .episodes import UNKNOWN, CrowdStep, EpisodeRecord, Status, episode_record, instance_returns
 from .faults import EnvironmentFault, FaultLog
 from .interface import Array, Interface, Observation
+from .knowledge import knowledge
 from .regret import valid_reference
 from .rows import ActionLog, RowCounters
 from .stream import Stream
@@ -25,7 +26,8 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Crowd:
-    """`num_lifetimes` lifetimes of a stream, from number `first_lifetime` on.
+    """`num_lifetimes` lifetimes of a stream, from number `first_lifetime` on; a row whose life ends
+    goes on with the one `stride` further (default: `num_lifetimes`).
 
     The agent sees the channels of the stream and the inputs `action_mask` bool `[B, A]`,
     `previous_action` int64 `[B]` (A: none yet), `previous_reward` float32 `[B]`, `episode_start`
@@ -35,11 +37,11 @@ class Crowd:
     a stream that hides its switches.
     """
 
-    def __init__(self, stream: Stream, num_lifetimes: int, first_lifetime: int = 0) -> None:
-        if num_lifetimes < 1:
-            raise ValueError(f"num_lifetimes: expected at least 1, got {num_lifetimes}")
-        if first_lifetime < 0:
-            raise ValueError(f"first_lifetime: expected at least 0, got {first_lifetime}")
+    def __init__(
+        self, stream: Stream, num_lifetimes: int, first_lifetime: int = 0, stride: int | None = None
+    ) -> None:
+        self._stride = num_lifetimes if stride is None else stride
+        check_numbers(num_lifetimes, first_lifetime, self._stride)
         self.stream = stream
         self.num_lifetimes = num_lifetimes
         self._simulator = stream.simulator(num_lifetimes)
@@ -78,6 +80,11 @@ class Crowd:
         """The name of the task that every row plays."""
         return [segment.task.name for segment in self._segments]
 
+    def knowledge(self) -> Array:
+        """What is known of every row's task, `[B, knowledge_width]`; agents are never told."""
+        rows = (self._segments, self._references, self._returns)
+        return knowledge(self.interface, *rows, self._counters)
+
     def step(self, actions: Array) -> CrowdStep:
         """Play one action per row (integers `[B]`, or float32 `[B, num_parts]`).
 
@@ -90,12 +97,11 @@ class Crowd:
         counters = self._counters
         counters.count_step(actions, outcome.reward, outcome.expected_reward)
         self._actions.append(actions)
-        truncated = outcome.truncated
-        ended = outcome.terminated | truncated
+        ended = outcome.terminated | outcome.truncated
         failed = np.zeros(self.num_lifetimes, bool)
         failed[list(outcome.faults)] = True
         cut = (counters.segment_step >= self._step_limit) & ~(ended | failed)
-        truncated = truncated | cut | failed
+        truncated = outcome.truncated | cut | failed
         task_end = np.zeros(self.num_lifetimes, bool)
         lifetime_end = np.zeros(self.num_lifetimes, bool)
         reward_scale = self._reward_scale.copy()
@@ -147,12 +153,7 @@ class Crowd:
         An episode that does not come back as it was starts again, with a warning. Raises ValueError
         when the state is of another stream seed or another number of lifetimes.
         """
-        found = (state["seed"], len(state["actions"]))
-        if found != (self.stream.seed, self.num_lifetimes):
-            raise ValueError(
-                f"crowd state: expected seed {self.stream.seed} and {self.num_lifetimes} lifetimes,"
-                f" got seed {found[0]} and {found[1]} lifetimes"
-            )
+        check_state(state, self.stream.seed, self.num_lifetimes)
         counters = self._counters
         self._faults.total = int(state["num_faults"])
         counters.load_state_dict(state["counters"])
@@ -224,7 +225,7 @@ class Crowd:
         segment = int(counters.segment[row]) + 1
         lifetime = int(counters.lifetime[row])
         if segment == self.stream.num_segments(lifetime):
-            lifetime += self.num_lifetimes
+            lifetime += self._stride
             counters.enter_lifetime(row, lifetime, self._announced)
             return True, True
         counters.enter_segment(row, segment, self._announced)

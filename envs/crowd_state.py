@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ def restore_rows(
 
     Returns the rows that do not see what they saw (`observation`), with one warning for all.
     """
-    going = _replay(simulator, actions)
+    going = _replay(simulator, actions) if simulator.replays else set()
     shown = simulator.observation()
     lost = [
         row
@@ -63,3 +64,23 @@ def _same(shown: Mapping[str, Array], stored: Mapping[str, Array], row: int) -> 
         and np.array_equal(array[row], stored[name][row], equal_nan=array.dtype.kind == "f")
         for name, array in shown.items()
     )
+
+
+def check_numbers(num_lifetimes: int, first_lifetime: int, stride: int) -> None:
+    """Raise ValueError, naming the argument, for lifetimes that no crowd can live."""
+    if num_lifetimes < 1:
+        raise ValueError(f"num_lifetimes: expected at least 1, got {num_lifetimes}")
+    if first_lifetime < 0:
+        raise ValueError(f"first_lifetime: expected at least 0, got {first_lifetime}")
+    if stride < num_lifetimes:
+        raise ValueError(f"stride: expected at least {num_lifetimes} (all rows), got {stride}")
+
+
+def check_state(state: Mapping[str, Any], seed: int, num_lifetimes: int) -> None:
+    """Raise ValueError for the state of another stream seed or another number of lifetimes."""
+    found = (state["seed"], len(state["actions"]))
+    if found != (seed, num_lifetimes):
+        raise ValueError(
+            f"crowd state: expected seed {seed} and {num_lifetimes} lifetimes, "
+            f"got seed {found[0]} and {found[1]} lifetimes"
+        )

@@ -48,8 +48,8 @@ class DarkRoom(Family):
 
     @property
     def interface(self) -> Interface:
-        """The cell the agent is in, and five moves."""
-        return Interface({"discrete": Channel("discrete", (), self.size**2)}, 5)
+        """The cell the agent is in, and five moves; described by the cells that are hidden."""
+        return _room_interface(self.size, num_hidden=1)
 
     def draw(self, rng: np.random.Generator) -> FiniteTask:
         """A goal."""
@@ -72,7 +72,8 @@ class DarkRoom(Family):
             final=np.zeros(self.size**2, bool),
         )
         values = StartValues(self._optimal[[goal]], self._floor[[goal]])
-        return FiniteTask(self.name, model, self.reference, "rate", "fixed", values)
+        hidden = _one_hot(self.size, goal)
+        return FiniteTask(self.name, model, self.reference, "rate", "fixed", values, hidden)
 
     def simulator_type(self) -> type[Simulator] | None:
         """All finite tasks play in one vectorised simulator."""
@@ -105,8 +106,8 @@ class KeyDoor(Family):
 
     @property
     def interface(self) -> Interface:
-        """The cell the agent is in, and five moves."""
-        return Interface({"discrete": Channel("discrete", (), self.size**2)}, 5)
+        """The cell the agent is in, and five moves; described by the cells that are hidden."""
+        return _room_interface(self.size, num_hidden=2)
 
     def draw(self, rng: np.random.Generator) -> FiniteTask:
         """A key and a door."""
@@ -134,7 +135,8 @@ class KeyDoor(Family):
             final=np.arange(2 * num_cells) == num_cells + door,
         )
         values = StartValues(self._optimal[[key], [door]], self._floor[[key], [door]])
-        return FiniteTask(self.name, model, self.reference, "return", "fixed", values)
+        hidden = _one_hot(self.size, key, door)
+        return FiniteTask(self.name, model, self.reference, "return", "fixed", values, hidden)
 
     def simulator_type(self) -> type[Simulator] | None:
         """All finite tasks play in one vectorised simulator."""
@@ -161,3 +163,14 @@ def _check(size: int, horizon: int) -> None:
         raise ValueError(f"size: expected an odd number >= 3, got {size}; nearest is {nearest}")
     if horizon < 1:
         raise ValueError(f"horizon: expected at least 1, got {horizon}")
+
+
+def _room_interface(size: int, num_hidden: int) -> Interface:
+    cells = size**2
+    shown = {"discrete": Channel("discrete", (), cells)}
+    return Interface(shown, 5, descriptor_width=num_hidden * cells)
+
+
+def _one_hot(size: int, *cells: int) -> list[float]:
+    """Cells one after the other, each as `size`^2 numbers."""
+    return [float(place == cell) for cell in cells for place in range(size**2)]

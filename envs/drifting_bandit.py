@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .bandit import BanditTask
-from .bandit_families import PULL, check_size
+from .bandit_families import bandit_interface, check_size
 from .bandit_simulator import BanditSimulator
 from .interface import Interface
 from .schedule_mixed import DriftingFamily
@@ -38,7 +38,7 @@ class DriftingBandit(DriftingFamily):
     @property
     def interface(self) -> Interface:
         """One constant channel and an action per arm."""
-        return Interface({"discrete": PULL}, self.num_arms)
+        return bandit_interface(self.num_arms)
 
     def draw_at(self, rng: np.random.Generator, time: int) -> BanditTask:
         """The arms in episode `time` of a path."""

@@ -15,9 +15,9 @@ from .task import Reference, Segment, Unit
 Status = Literal["terminated", "truncated", "cut", "failed", "running"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class EpisodeRecord:
-    """One episode of one lifetime, in plain Python scalars.
+    """One episode of one lifetime, in plain Python scalars; nobody changes it.
 
     `segment` counts the segments of the lifetime, `episode` those of the segment, `start_step` the
     steps that the lifetime had lived before. Segments with equal `task_index` play the same task.
@@ -30,6 +30,8 @@ class EpisodeRecord:
     who meets the task in this segment and does not know what it hides (NaN where nothing is hidden
     or nobody knows).
     """
+
+    # Not frozen: a crowd of short episodes would spend a fifth of its time on setting the fields.
 
     lifetime: int
     segment: int

@@ -8,7 +8,7 @@ An episode is a problem of known length: its last step terminates it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsFloat
@@ -39,7 +39,7 @@ class FiniteTask(Task):
     """A decision process given by its tables.
 
     `values` are the values of its starts where they are known in closed form; otherwise backward
-    induction finds them when they are first asked for.
+    induction finds them when they are first asked for. `hidden` are the numbers of its descriptor.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class FiniteTask(Task):
         unit: Unit = "return",
         instance: InstanceRule = "resampled",
         values: StartValues | None = None,
+        hidden: Sequence[float] = (),
     ) -> None:
         self.name = name
         self.model = model
@@ -57,6 +58,11 @@ class FiniteTask(Task):
         self.unit = unit
         self.instance = instance
         self._values = values
+        self._hidden = hidden
+
+    def descriptor(self) -> Sequence[float]:
+        """What the family says of it."""
+        return self._hidden
 
     @property
     def env_key(self) -> Hashable:

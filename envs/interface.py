@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+"""A NumPy array; its shape and unit are said where it is used."""
 Observation = dict[str, Array]
+"""What all rows see, by input: channels of the stream and `INPUTS`, `[B, ...]` each."""
 
 Kind = Literal["grid", "image", "vector", "discrete", "tokens"]
 DTYPES: dict[Kind, type] = {
@@ -33,6 +35,7 @@ DTYPES: dict[Kind, type] = {
 }
 
 INPUTS = ("action_mask", "previous_action", "previous_reward", "episode_start", "task_start")
+"""The inputs that every stream has beside its channels."""
 PREVIOUS_PARTS = "previous_parts"
 """One more input where actions have several parts: what followed the first one."""
 
@@ -69,13 +72,15 @@ class Interface:
     Where `branches` and `num_reals` are absent an action is one integer, int64 `[B]`; else it is
     float32 `[B, num_parts]`: a whole number for every choice, then reals in [-1, 1], which stand
     for the range of the task. The value `num_actions` of the input `previous_action` means "none
-    yet": the first step after a memory reset.
+    yet": the first step after a memory reset. `descriptor_width` is how many hidden numbers
+    describe a task to privileged critics; no agent sees them.
     """
 
     channels: Mapping[str, Channel]
     num_actions: int
     branches: tuple[int, ...] = ()
     num_reals: int = 0
+    descriptor_width: int = 0
 
     @property
     def choices(self) -> tuple[int, ...]:
@@ -112,6 +117,7 @@ class Interface:
             max(self.num_actions, other.num_actions),
             tuple(max(pair) for pair in pairs),
             max(self.num_reals, other.num_reals),
+            max(self.descriptor_width, other.descriptor_width),
         )
 
     def zeros(self, num_rows: int) -> Observation:

@@ -52,6 +52,7 @@ class RepeatPrevious(_RecallFamily):
         if num_decks >= 1 and not 1 <= k < game.num_cards:
             raise ValueError(f"k: expected 1 to {game.num_cards - 1}, got {k}")
         super().__init__(f"repeat-previous-{num_decks}x{k}", game)
+        self._task.lag = k - 1
 
 
 class RepeatFirst(_RecallFamily):

@@ -2,6 +2,7 @@
 
     raw regret         (J* - G) / J*
     normalised regret  (J* - G) / (J* - J0)      0 = optimal, 1 = uniform random; never clipped
+    of one episode     (J* - G) / gap,           gap = mean (J* - J0) over its task
     score              u = (x - g0) / (g* - g0)  = 1 - normalised regret
 
 J* is the best return of the instance, J0 the return of the random policy, G what was reached.
@@ -13,6 +14,7 @@ reference scores as in Mnih et al. (2015).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +50,32 @@ def pooled_regret(optimal: ArrayLike, achieved: ArrayLike, floor: ArrayLike) -> 
     best = np.asarray(optimal, np.float64)
     lost = np.mean(best - np.asarray(achieved, np.float64))
     return float(lost / np.mean(best - np.asarray(floor, np.float64)))
+
+
+def task_gaps(task: ArrayLike, optimal: ArrayLike, floor: ArrayLike) -> dict[str, float]:
+    """Mean J* - J0 of every task over its episodes `[num_episodes]` whose J* and J0 are known.
+
+    A task without a gap is left out: nothing can be measured against it.
+    """
+    names = np.asarray(task, str)
+    gap = np.asarray(optimal, np.float64) - np.asarray(floor, np.float64)
+    known = np.isfinite(gap)
+    means = {
+        str(name): float(gap[known & (names == name)].mean()) for name in np.unique(names[known])
+    }
+    return {name: mean for name, mean in means.items() if mean > 0.0}
+
+
+def episode_regret(
+    task: ArrayLike, achieved: ArrayLike, optimal: ArrayLike, gaps: Mapping[str, float]
+) -> Array:
+    """Normalised regret of every episode `[num_episodes]` against the gap of its task.
+
+    The mean over a task is its `pooled_regret`, so that one instance with hardly any gap rules
+    nothing. NaN where J* or G are not known or the task has no gap.
+    """
+    gap = np.array([gaps.get(name, np.nan) for name in np.asarray(task, str).tolist()], np.float64)
+    return (np.asarray(optimal, np.float64) - np.asarray(achieved, np.float64)) / gap
 
 
 def regret_error(

@@ -36,8 +36,11 @@ class Simulator(ABC):
     """`num_rows` independent episodes stepped together.
 
     Everything random in an episode comes from its seed, so the same actions replay it exactly:
-    that is how a life is restored in the middle of an episode.
+    that is how a life is restored in the middle of an episode. One that does not `replays` begins
+    it again.
     """
+
+    replays = True
 
     interface: Interface
     num_rows: int

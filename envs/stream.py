@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial, reduce
+from importlib import import_module
+from types import ModuleType
 from typing import Literal, get_args
 
 from .faults import OnError
@@ -21,7 +23,7 @@ from .worker_simulator import WorkerSimulator
 from .workers import Workers
 
 Announcement = Literal["hidden", "announced"]
-Backend = Literal["auto", "gymnasium"]
+Backend = Literal["auto", "gymnasium", "envpool"]
 
 
 class Stream:
@@ -30,11 +32,12 @@ class Stream:
     `length` may be random, and so hidden. `lifetime_segments` ends a lifetime after so many
     segments, a number of its own for each where that is random (None: it never ends). `announce`
     says whether the agent is told of a task switch through the input `task_start`. `backend` is
-    `auto` (a vectorised simulator where all families have the same one) or `gymnasium` (always
-    step environments). `on_error` says what happens when an environment breaks: the error stops the
-    run (`raise`), the episode ends and the next begins (`skip_episode`), or so does the segment
-    (`replace_task`). `workers` processes step the environments side by side, or the run itself does
-    (0). Raises ValueError for an invalid argument.
+    `auto` (a vectorised simulator where all families have the same one), `gymnasium` (always step
+    environments, the same bit for bit) or `envpool` (MiniGrid in C++, other layouts). `on_error`
+    says what happens when an environment breaks: the error stops the run (`raise`), the episode
+    ends and the next begins (`skip_episode`), or so does the segment (`replace_task`). `workers`
+    processes step the environments side by side, or the run itself does (0). Raises ValueError for
+    an invalid argument.
     """
 
     def __init__(
@@ -52,11 +55,19 @@ class Stream:
             raise ValueError(f"lifetime_segments: expected at least 1, got {lifetime_segments}")
         if announce not in ("hidden", "announced"):
             raise ValueError(f"announce: expected 'hidden' or 'announced', got {announce!r}")
-        if backend not in ("auto", "gymnasium"):
-            raise ValueError(f"backend: expected 'auto' or 'gymnasium', got {backend!r}")
+        if backend not in get_args(Backend):
+            choices = ", ".join(get_args(Backend))
+            raise ValueError(f"backend: expected one of {choices}, got {backend!r}")
         if on_error not in get_args(OnError):
             choices = ", ".join(get_args(OnError))
             raise ValueError(f"on_error: expected one of {choices}, got {on_error!r}")
+        self.workers = workers if isinstance(workers, Workers) else Workers(workers)
+        if backend == "envpool":
+            _pooled().check_pooled(schedule.families)
+            if self.workers.count:
+                raise ValueError(
+                    f"workers: expected 0 with backend=envpool, got {self.workers.count}"
+                )
         self.schedule = schedule
         self.length = length
         self.seed = checked_seed(seed)
@@ -64,7 +75,6 @@ class Stream:
         self.announce = announce
         self.backend = backend
         self.on_error: OnError = on_error
-        self.workers = workers if isinstance(workers, Workers) else Workers(workers)
 
     @cached_property
     def interface(self) -> Interface:
@@ -94,9 +104,16 @@ class Stream:
 
     def _maker(self, num_rows: int) -> Callable[[], Simulator]:
         """What makes a simulator in whichever process calls it."""
+        if self.backend == "envpool":
+            return partial(_pooled().EnvPoolSimulator, self.interface, num_rows)
         types = {family.simulator_type() for family in self.schedule.families}
         if self.backend == "auto" and len(types) == 1:
             vectorised = types.pop()
             if vectorised is not None:
                 return partial(vectorised, self.interface, num_rows)
         return partial(GymnasiumSimulator, self.interface, num_rows, self.on_error)
+
+
+def _pooled() -> ModuleType:
+    # Imported when used: the room of grids stands on streams.
+    return import_module(".minigrid.envpool_simulator", __package__)

@@ -45,6 +45,7 @@ class TMaze(Family):
         floor = float(model.random_values()[model.starts].mean())
         self.reference = Reference(floor, RIGHT_TURN, "analytic", reward_range=RIGHT_TURN)
         self._task = FiniteTask(self.name, model, self.reference)
+        self._task.lag = corridor + 1
 
     @property
     def interface(self) -> Interface:

@@ -7,7 +7,7 @@ length.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,11 +54,12 @@ class Task(ABC):
     `name` is what tables group by; tasks with equal `env_key` may share one environment object,
     which `configure` sets to this task's hidden parameters. `unit` says how it is scored: by
     episode `return` or by reward `rate`; `length` is how long a segment of it lasts (None: as long
-    as the stream says).
+    as the stream says); `lag` is the fewest steps between a cue and its use (None: no such thing).
     """
 
     name: str
     length: Length | None = None
+    lag: int | None = None
     unit: Unit = "return"
     instance: InstanceRule = "fixed"
     reference: Reference | None = None
@@ -74,6 +75,12 @@ class Task(ABC):
 
     def configure(self, env: Env) -> None:
         """Set the hidden parameters of this task on an environment made for its `env_key`."""
+
+    def descriptor(self) -> Sequence[float]:
+        """The hidden parameters as numbers of order 1, for privileged critics alone; at most as
+        many as the `descriptor_width` of the family's interface, by default none.
+        """
+        return ()
 
     def optimal_return(self, env: Env) -> float:
         """Best episode return of the instance `env` was just reset to; NaN where nobody knows."""

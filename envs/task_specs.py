@@ -67,6 +67,9 @@ class TaskSpec:
     name: str | None = None
 
 
+TASK_KEYS = tuple(key.name for key in fields(TaskSpec))
+
+
 def task_stream(
     tasks: Sequence[Any] | str,
     seed: int,
@@ -116,10 +119,9 @@ def spec_of(task: Any) -> TaskSpec:
     if not isinstance(task, Mapping):
         return TaskSpec(task)
     given = {str(key): _plain(value) for key, value in task.items()}
-    known = [key.name for key in fields(TaskSpec)]
     for key in given:
-        if key not in known:
-            near = get_close_matches(key, known, n=1, cutoff=0.0)[0]
+        if key not in TASK_KEYS:
+            near = get_close_matches(key, TASK_KEYS, n=1, cutoff=0.0)[0]
             raise ValueError(f"no such key {key!r}; nearest is {near!r}")
     if "id" not in given:
         raise ValueError(f"expected the key 'id', got {sorted(given)}")

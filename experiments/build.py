@@ -12,10 +12,11 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from sojourn.agents import Agent, Rollout, Trainer
+from sojourn.agents import Agent, Rollout, Trainer, num_ranks, rank
 from sojourn.envs import Crowd, Stream
-from sojourn.memory import MemoryCore, Stack
+from sojourn.memory import MemoryCore, Stack, check_backends
 
+from .debugging import in_one_process
 from .errors import UsageError
 from .settings import Settings
 
@@ -34,11 +35,12 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     """Make every part of a run and seed the global generators; raises UsageError for a bad key."""
     device = choose_device(settings.device)
     seed_everything(config.seed)
-    torch.set_num_threads(settings.num_threads)
-    torch.autograd.set_detect_anomaly(settings.debug)
+    torch.set_num_threads(1 if settings.debug else settings.num_threads)
+    config = in_one_process(config) if settings.debug else config
     stream = build_stream(config, config.seed)
-    agent = build_agent(config, stream).to(device)
-    crowd = Crowd(stream, settings.num_lifetimes)
+    agent = place(build_agent(config, stream), device)
+    own = settings.num_lifetimes // num_ranks()
+    crowd = Crowd(stream, own, first_lifetime=rank() * own, stride=settings.num_lifetimes)
     rollout = Rollout(
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )
@@ -76,6 +78,15 @@ def build_memory(config: DictConfig, width: int) -> MemoryCore:
             f"memory._target_: expected a sojourn.memory.MemoryCore, got {type(core).__name__}"
         )
     return core
+
+
+def place(agent: Agent, device: torch.device) -> Agent:
+    """Move an agent to its device; raises UsageError where its memory cannot run there."""
+    try:
+        check_backends(agent, device)
+    except ValueError as error:
+        raise UsageError(f"memory: {error}") from error
+    return agent.to(device)
 
 
 def choose_device(name: str) -> torch.device:

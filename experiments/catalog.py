@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from .errors import UsageError, hint
 
 GROUPS = ("memory", "stream", "agent", "trainer", "experiment")
+ALL_GROUPS = (*GROUPS, "probe", "study", "scale")
 
 _HEADER_LINE = re.compile(r"#\s*(\w+):\s*(.*)")
 _TRAILING_COMMENT = re.compile(r"\s#\s*(.*)$")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import yaml  # type: ignore[import-untyped]
 from rich.text import Text
 
 from sojourn.envs import (
+    TASK_KEYS,
     Crowd,
     Family,
     Finding,
@@ -28,23 +30,34 @@ from .errors import EXIT_FAILURE, EXIT_OK, UsageError, hint
 from .progress import plain_console
 
 COLOURS = {"fine": "green", "note": "cyan", "warning": "yellow", "broken": "red"}
-OPTIONS = {"steps": 2_000}
+NUMBERS = {"steps": 1, "seed": 0}
+"""Options that are whole numbers, and the least of each."""
+
+NESTED = ("kwargs", "attributes")
+CHANGES = tuple(key for key in TASK_KEYS if key not in ("id", "length", "weight", "name"))
 ROWS = 4
 
 
+@dataclass(frozen=True)
+class Request:
+    """`names` are tasks, `changes` keys of a task that all of them are given."""
+
+    names: Sequence[str]
+    steps: int = 2_000
+    seed: int = 0
+    changes: dict[str, Any] | None = None
+
+
 def check_env(words: Sequence[str]) -> int:
-    """Run `sojourn check-env ID ... [steps=N]`; exit code 1 where a law is broken."""
-    names = [word for word in words if "=" not in word.split("{")[0]]
-    options = OPTIONS | _options([word for word in words if word not in names])
-    if not names:
-        raise UsageError("check-env: expected an id, for example sojourn check-env CartPole-v1")
+    """Run `sojourn check-env ID ... [key=value ...]`; exit code 1 where a law is broken."""
+    wanted = parse_request(words)
     console = plain_console()
     broken = False
-    for name in names:
+    for name in wanted.names:
         console.print(Text(name, style="bold"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what packages warn of when made is no finding
-            findings = findings_of(name, options["steps"])
+            findings = findings_of(name, wanted)
         for finding in findings:
             broken |= finding.level == "broken"
             line = Text(f"  {finding.level:8s}", style=COLOURS[finding.level])
@@ -52,22 +65,45 @@ def check_env(words: Sequence[str]) -> int:
     return EXIT_FAILURE if broken else EXIT_OK
 
 
-def findings_of(name: str, num_steps: int) -> list[Finding]:
+def parse_request(words: Sequence[str]) -> Request:
+    """Read the words of the verb; raises UsageError for a wrong one."""
+    names = [word for word in words if "=" not in word.split("{")[0]]
+    if not names:
+        raise UsageError("check-env: expected an id, for example sojourn check-env CartPole-v1")
+    numbers: dict[str, int] = {}
+    changes: dict[str, Any] = {}
+    for word in words:
+        if word in names:
+            continue
+        key, _, text = word.partition("=")
+        group, _, inner = key.partition(".")
+        if key in NUMBERS:
+            numbers[key] = _number(word, text, NUMBERS[key])
+        elif group in NESTED and inner:
+            changes.setdefault(group, {})[inner] = _value(word, text)
+        elif key in CHANGES:
+            changes[key] = _value(word, text)
+        else:
+            raise UsageError(f"check-env {word}: no such option; {hint(key, _known())}")
+    return Request(names, **numbers, changes=changes)
+
+
+def findings_of(name: str, wanted: Request) -> list[Finding]:
     """All there is to say of an id; raises UsageError for one that cannot be played."""
     try:
-        family = family_of(spec_of(_spec(name)))
+        family = family_of(spec_of(_task(name, wanted.changes or {})))
     except (TypeError, ValueError) as error:
         raise UsageError(f"check-env {name}: {error}") from error
-    findings = list(check_family(family))
+    findings = list(check_family(family, wanted.seed))
     if any(finding.level == "broken" for finding in findings):
         return findings
-    return findings + measure(family, num_steps)
+    return findings + measure(family, wanted.steps, wanted.seed)
 
 
-def measure(family: Family, num_steps: int) -> list[Finding]:
+def measure(family: Family, num_steps: int, seed: int) -> list[Finding]:
     """What the uniformly random policy earns, and how fast the environment is, over `num_steps`."""
-    crowd = Crowd(Stream(NeverRepeating([family]), Length(10**9), 0), ROWS)
-    rng = np.random.default_rng(0)
+    crowd = Crowd(Stream(NeverRepeating([family]), Length(10**9), seed), ROWS)
+    rng = np.random.default_rng(seed)
     returns: list[float] = []
     begin = time.perf_counter()
     for _ in range(max(1, num_steps // ROWS)):
@@ -85,24 +121,31 @@ def measure(family: Family, num_steps: int) -> list[Finding]:
     return [*findings, Finding("fine", "random floor", text)]
 
 
-def _spec(name: str) -> Any:
-    """An id, or a mapping written as in a YAML file."""
-    if not name.startswith("{"):
-        return name
+def _task(name: str, changes: dict[str, Any]) -> Any:
+    """An id, or a mapping written as in a YAML file, with the keys that were given beside it."""
+    task = _value(f"check-env {name}", name) if name.startswith("{") else name
+    if not changes:
+        return task
+    task = dict(task) if isinstance(task, dict) else {"id": task}
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(task.get(key), dict)
+        task[key] = task[key] | value if both else value
+    return task
+
+
+def _number(word: str, text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise UsageError(f"check-env {word}: expected a whole number of at least {least}")
+    return int(text)
+
+
+def _value(word: str, text: str) -> Any:
     try:
-        return yaml.safe_load(name)
+        return yaml.safe_load(text)
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise UsageError(f"check-env {name}: not readable as YAML ({reason})") from error
+        raise UsageError(f"{word}: not readable as YAML ({reason})") from error
 
 
-def _options(words: Sequence[str]) -> dict[str, int]:
-    found = {}
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in OPTIONS:
-            raise UsageError(f"check-env {word}: no such option; {hint(key, OPTIONS)}")
-        if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"check-env {word}: expected a whole number of at least 1")
-        found[key] = int(value)
-    return found
+def _known() -> list[str]:
+    return [*NUMBERS, *CHANGES, *(f"{group}.NAME" for group in NESTED)]

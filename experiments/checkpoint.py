@@ -16,16 +16,20 @@ import numpy as np
 import torch
 
 from .errors import RunError
-from .folder import LATEST, link
+from .folder import BEST, LATEST, link
 
 FORMAT = 1
 _NAME = re.compile(r"step_(\d+)\.pt")
 _NUMPY = "__numpy__"
 
 
-def save(folder: Path, step: int, content: Mapping[str, Any], keep: int) -> Path:
-    """Write `step_<step>.pt` and keep the newest `keep`; returns the file."""
-    path = folder / f"step_{step:012d}.pt"
+def save(
+    folder: Path, step: int, content: Mapping[str, Any], keep: int, best: int | None = None
+) -> Path:
+    """Write `step_<step>.pt` and keep the newest `keep` and that of step `best`; returns the
+    file.
+    """
+    path = path_of(folder, step)
     temporary = folder / f".{path.name}.{os.getpid()}"
     try:
         with temporary.open("wb") as file:
@@ -37,9 +41,24 @@ def save(folder: Path, step: int, content: Mapping[str, Any], keep: int) -> Path
         temporary.unlink(missing_ok=True)
         raise
     link(folder / LATEST, path)
+    mark_best(folder, best)
     for old in newest_first(folder)[keep:]:
-        old.unlink()
+        if step_of(old) != best:
+            old.unlink()
     return path
+
+
+def mark_best(folder: Path, step: int | None) -> None:
+    """Point `best` at the checkpoint of a step; None: there is none."""
+    if step is None:
+        (folder / BEST).unlink(missing_ok=True)
+    else:
+        link(folder / BEST, path_of(folder, step))
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step lies."""
+    return folder / f"step_{step:012d}.pt"
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from .errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, RunError, UsageError, hint
+from .processes import num_processes
 from .provenance import version_of
 from .stopping import exit_code
 
@@ -27,17 +28,20 @@ VERBS = {
     "train": Verb("train", "train", "[key=value ...]", "train an agent on a stream of tasks"),
     "evaluate": Verb("evaluate", "evaluate", "RUN [key=value ...]", "live held-out lifetimes"),
     "live": Verb("live", "live", "RUN [key=value ...]", "live on and on, learning all the while"),
+    "explain": Verb("explain", "explain", "[METRIC ...]", "what a number is, and what it hides"),
     "compare": Verb("compare", "compare", "RUN ... [key=value ...]", "compare runs, with a page"),
     "check-core": Verb(
         "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
     ),
     "probe": Verb("probe", "probe", "[key=value ...]", "test memories on supervised tasks"),
     "study": Verb("study", "study", "[key=value,value ...]", "run settings x seeds, resumable"),
-    "check-env": Verb("check_env", "check_env", "ID ... [steps=2000]", "try an environment"),
+    "check-env": Verb("check_env", "check_env", "ID ... [key=value ...]", "try an environment"),
     "reference": Verb("reference", "reference", "ID [key=value ...]", "measure floor and ceiling"),
     "record": Verb("record", "record", "RUN [key=value ...]", "a lifetime as a moving picture"),
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
+    "completion": Verb("complete", "completion", "bash|zsh|fish", "finish words on the tab key"),
 }
+SHOW = Verb("help", "show", "VERB", "what a verb reads")
 HELP_WORDS = ("--help", "-h", "help")
 
 
@@ -70,9 +74,10 @@ def _dispatch(words: list[str]) -> int:
     name, rest = words[0], words[1:]
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
+    if num_processes() > 1 and name != "train":
+        raise UsageError(f"{name}: one process only; torchrun is for sojourn train")
     if any(word in HELP_WORDS for word in rest):
-        function = f"help_{name.replace('-', '_')}"
-        return _call(Verb("help", function, "", ""), [w for w in rest if w not in HELP_WORDS])
+        return _call(SHOW, [name, *(word for word in rest if word not in HELP_WORDS)])
     return _call(VERBS[name], rest)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .backends import KEY, check_backends
 from .comparison import rich_table
 from .comparison_output import REPORT, Request, write_comparison
 from .errors import EXIT_OK, RunError, UsageError, hint
@@ -16,6 +17,8 @@ from .folder import LATEST, RUNS, latest_run
 from .groups import group_runs
 from .progress import plain_console
 from .results import CONFIG_FILE, RunResult
+
+OPTIONS = ("output", "last", "unfinished", "reference", "declared", KEY)
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Options:
     output: Path
     request: Request
     unfinished: str = "refuse"
+    mix_backends: str = "false"
 
 
 def compare(words: Sequence[str]) -> int:
@@ -34,6 +38,7 @@ def compare(words: Sequence[str]) -> int:
     patterns = [word for word in words if not _is_option(word)]
     options = parse_options([word for word in words if _is_option(word)])
     runs = [RunResult.read(path) for path in find_runs(patterns)]
+    check_backends({str(run.path): run.backend for run in runs}, options.mix_backends)
     check_finished(runs, options.unfinished)
     groups = group_runs(runs)
     table = write_comparison(options.output, groups, options.request)
@@ -53,6 +58,7 @@ def parse_options(words: Sequence[str]) -> Options:
     output = Path(values.pop("output", RUNS / "comparisons" / stamp))
     text = values.pop("last", "0.1")
     unfinished = values.pop("unfinished", "refuse")
+    mix = values.pop(KEY, "false")
     reference, declared = values.pop("reference", ""), values.pop("declared", "")
     try:
         last = float(text)
@@ -62,7 +68,7 @@ def parse_options(words: Sequence[str]) -> Options:
         raise UsageError(f"last={text}: expected a fraction such as 0.1 or a number of episodes")
     if unfinished not in ("refuse", "include"):
         raise UsageError(f"unfinished={unfinished}: expected refuse or include")
-    return Options(output, Request(last, reference, declared), unfinished)
+    return Options(output, Request(last, reference, declared), unfinished, mix)
 
 
 def find_runs(patterns: Sequence[str]) -> list[Path]:
@@ -99,9 +105,8 @@ def _is_option(word: str) -> bool:
     name, equals, _ = word.partition("=")
     if not equals or "/" in name or Path(word).exists():
         return False
-    known = ("output", "last", "unfinished", "reference", "declared")
-    if name not in known:
-        raise UsageError(f"{name}: no such option of compare; {hint(name, known)}")
+    if name not in OPTIONS:
+        raise UsageError(f"{name}: no such option of compare; {hint(name, OPTIONS)}")
     return True
 
 

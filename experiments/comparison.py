@@ -12,6 +12,7 @@ from rich.table import Table
 from .folder import write_atomically
 from .groups import Group
 from .latex import latex_table
+from .privileges import cell, privileges
 from .report import ordinal, regret_scale
 from .statistics import BOOTSTRAP_FROM, Interval, interval
 from .tables import Cell, write_table
@@ -51,6 +52,9 @@ def plain_table(groups: Sequence[Group], last: float) -> Comparison:
         data[name] = list(values)
     columns["comparator"] = [_comparator(group) for group in groups]
     data["comparator"] = list(columns["comparator"])
+    told = [cell(privileges(group.runs[0].config)) for group in groups]
+    columns["privileged"] = told
+    data["privileged"] = list(told)
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return Comparison(list(columns), rows, data, _notes(groups, last))
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from .comparison import counts_note, interval_note
 from .contrast_statistics import interquartile_mean, share_at_most
+from .evaluated import Evaluated, matrix_grids
+from .figure_grids import draw_grids
 from .figures import draw
 from .groups import Group
 from .panels import Curve, Panel, Picture
@@ -27,7 +29,7 @@ PROFILE_POINTS = 61
 
 def pictures(groups: Sequence[Group], last: float) -> list[Picture]:
     """Every picture that the groups have data for; `last` is the end of a run, as in tables."""
-    title, caption = _title(groups), _caption(groups)
+    title, caption = f"Regret on {_streams(groups)}", _caption(groups)
     borders = common_borders(groups)
     if borders:
         caption += " Grey lines: every lifetime meets its next task."
@@ -35,26 +37,51 @@ def pictures(groups: Sequence[Group], last: float) -> list[Picture]:
     found = {
         "cumulative_regret": [_cumulative(groups, borders)],
         "windowed_regret": [Panel("Windowed regret", STEPS, REGRET, windowed, borders=borders)],
+        "regret_split": _split(groups, borders),
         "regret_by_episode": [_by_episode(groups, index) for index in _indices(groups)],
         "regret_at_the_end": _at_the_end(groups, last),
         "performance_profile": [_profile(groups, last)],
-        "memory": memory_panels(groups, STEPS),
     }
     notes = {
+        "regret_split": " Regret of a segment = transient, lost before it reached its final level, "
+        "+ residual, what that level (its last tenth) lacks; at the step where segments ended.",
         "performance_profile": " Share of a run's tasks at or below a regret: higher is better.",
-        "memory": " Means over layers and heads; half-lives without end are left out.",
     }
-    return [
+    drawn = [
         Picture(name, title, caption + notes.get(name, ""), panels)
         for name, panels in found.items()
         if panels
     ]
+    held = memory_panels(groups, STEPS)
+    if held:
+        of = " Means over layers and heads; half-lives without end are left out."
+        drawn.append(
+            Picture("memory", f"Memory on {_streams(groups)}", _over_runs(groups) + of, held)
+        )
+    return drawn
 
 
 def draw_pictures(folder: Path, found: Sequence[Picture]) -> None:
     """Write each picture as PNG, SVG and CSV."""
     for one in found:
-        draw(folder / f"{one.name}.png", one.title, one.caption, one.panels)
+        path = folder / f"{one.name}.png"
+        if one.grids:
+            draw_grids(path, one.title, one.caption, one.grids)
+        else:
+            draw(path, one.title, one.caption, one.panels)
+
+
+def matrix_picture(groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]) -> Picture | None:
+    """What memories know of every task, a heat map for every group; None without an evaluation."""
+    grids = matrix_grids(groups, found)
+    if not grids:
+        return None
+    caption = (
+        "Score on every task of a life with the memory as it was after so many segments: 1 = "
+        "reference, 0 = uniform random policy. Mean over runs "
+        f"({', '.join(f'{grid.title}: n = {grid.num_runs.max()}' for grid in grids)})."
+    )
+    return Picture("memory_matrix", f"What memories know, {_streams(groups)}", caption, grids=grids)
 
 
 def _indices(groups: Sequence[Group]) -> range:
@@ -80,6 +107,22 @@ def _cumulative(groups: Sequence[Group], borders: Sequence[float]) -> Panel:
         random,
         borders=borders,
     )
+
+
+def _split(groups: Sequence[Group], borders: Sequence[float]) -> list[Panel]:
+    """What adapting to tasks cost, and what stayed."""
+    found = [group.stack_split() for group in groups]
+    return [
+        Panel(
+            title,
+            STEPS,
+            f"{REGRET} of a segment",
+            [_curve(group, both[part]) for group, both in zip(groups, found, strict=True)],
+            borders=borders,
+            empty="no segment has ended",
+        )
+        for part, title in enumerate(("Transient: adapting to a task", "Residual: what stays"))
+    ]
 
 
 def _by_episode(groups: Sequence[Group], index: int) -> Panel:
@@ -146,9 +189,13 @@ def _curve(group: Group, values: Any, step: Any = None) -> Curve:
 
 def _caption(groups: Sequence[Group]) -> str:
     scale = regret_scale(run.summary for group in groups for run in group.runs)
-    return f"Mean over runs ({counts_note(groups)}). {interval_note(groups)} {scale}"
+    return f"{_over_runs(groups)} {scale}"
 
 
-def _title(groups: Sequence[Group]) -> str:
+def _over_runs(groups: Sequence[Group]) -> str:
+    return f"Mean over runs ({counts_note(groups)}). {interval_note(groups)}"
+
+
+def _streams(groups: Sequence[Group]) -> str:
     streams = {str(run.config.choices.stream) for group in groups for run in group.runs}
-    return f"Regret on {', '.join(sorted(streams))}"
+    return ", ".join(sorted(streams))

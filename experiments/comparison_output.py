@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .comparison import Comparison, differences, plain_table, write_tables
-from .comparison_figures import draw_pictures, pictures
+from .comparison_figures import draw_pictures, matrix_picture, pictures
 from .contrasts import aggregate_table, contrast_table, contrasts, declare
+from .evaluated import evaluations, transfer_table
 from .folder import write_atomically
 from .groups import Group
 from .latex import latex_table
@@ -35,18 +36,24 @@ def write_comparison(folder: Path, groups: Sequence[Group], request: Request) ->
     table = plain_table(groups, request.last)
     aggregates = aggregate_table(groups, request.last)
     beside = contrast_table(contrasts(groups, declared, request.last))
-    found = pictures(groups, request.last)
+    evaluated = evaluations(groups)
+    transfer = transfer_table(groups, evaluated)
+    matrix = matrix_picture(groups, evaluated)
+    found = [*pictures(groups, request.last), *([matrix] if matrix is not None else [])]
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(folder, table, groups)
     _write(folder, "aggregates", aggregates)
     if beside.rows:
         _write(folder, "contrasts", beside)
+    if transfer.rows:
+        _write(folder, "transfer", transfer)
     draw_pictures(folder, found)
     page = Page(
         title=found[0].title,
         summary=table,
         aggregates=aggregates,
         contrasts=beside if beside.rows else None,
+        transfer=transfer if transfer.rows else None,
         pictures={picture.name: picture for picture in found},
         differences=differences(groups),
         runs=[(group.label, str(run.path)) for group in groups for run in group.runs],

@@ -16,6 +16,7 @@ from omegaconf.errors import InterpolationResolutionError, OmegaConfBaseExceptio
 
 from . import catalog, keys, schema
 from .errors import UsageError
+from .scale import GROUP, read_scale
 from .settings import Settings
 
 ROOT = "train"
@@ -84,7 +85,9 @@ def compose_config(overrides: Sequence[Override]) -> DictConfig:
         catalog.check_option(override.key, override.value)
     if _lists_tasks(overrides):
         chosen.append(Override("stream", "tasks", "stream=tasks", is_group=True))
-    config = _compose({override.key: override.value for override in chosen})
+    config = compose_choices({override.key: override.value for override in chosen})
+    scales = [str(override.value) for override in overrides if override.key == GROUP]
+    read_scale(scales[-1] if scales else config.scale).reduce(config)
     return set_values(config, [override for override in overrides if not override.is_group])
 
 
@@ -126,7 +129,8 @@ def group_of(choices: Sequence[Override], group: str) -> DictConfig:
     return part
 
 
-def _compose(options: Mapping[str, str | None]) -> DictConfig:
+def compose_choices(options: Mapping[str, str | None]) -> DictConfig:
+    """The files of these choices as they are, unchecked, without importing a class of them."""
     words = []
     for group, name in options.items():
         if catalog.is_file(name):

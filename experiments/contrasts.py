@@ -131,23 +131,32 @@ def contrast_table(found: Sequence[Contrast]) -> Comparison:
 
 
 def aggregate_table(groups: Sequence[Group], last: float) -> Comparison:
-    """A row for every group: mean, interquartile mean and tail of the runs' normalised regret."""
+    """A row for every group: normalised regret of its runs at their end, as mean, split into
+    transient and residual, interquartile mean and tail.
+    """
     values = [group.final_values(END, last) for group in groups]
     means, middles = [interval(v) for v in values], [interquartile_mean(v) for v in values]
     worst = [worst_mean(v) for v in values]
+    splits = [np.array([run.final_split(last) for run in group.runs]) for group in groups]
+    transient, residual = ([interval(found[:, part]) for found in splits] for part in (0, 1))
     columns = {
         "group": [group.label for group in groups],
         "n": [str(len(group.runs)) for group in groups],
         "mean": [str(found) for found in means],
+        "transient": [str(found) for found in transient],
+        "residual": [str(found) for found in residual],
         "IQM": [str(found) for found in middles],
         "worst tenth": [f"{value:.3f}" if np.isfinite(value) else "-" for value in worst],
     }
     data: dict[str, list[Cell]] = {"group": list(columns["group"])}
     data["n"] = [len(group.runs) for group in groups]
-    data |= _numbers("mean", means) | _numbers("IQM", middles) | {"worst tenth": list(worst)}
+    data |= _numbers("mean", means)
+    data |= _numbers("transient", transient) | _numbers("residual", residual)
+    data |= _numbers("IQM", middles) | {"worst tenth": list(worst)}
     notes = [
         "Of the runs' mean normalised regret at their end. IQM: mean of the middle half of the "
-        "runs (with fewer than four runs the mean); worst tenth: at least one run."
+        "runs (with fewer than four runs the mean); worst tenth: at least one run.",
+        "Transient and residual: of the segments that ended in that part, mean over segments.",
     ]
     return _table(columns, data, notes)
 

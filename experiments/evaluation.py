@@ -17,6 +17,7 @@ from sojourn.agents import (
     Intervention,
     MemoryReset,
     Moment,
+    OraclePolicy,
     Rollout,
     SharedLuck,
 )
@@ -52,12 +53,19 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Seat:
+    """An actor that must know the crowd it plays in: `take` makes it for one."""
+
+    take: Callable[[Crowd], Actor]
+
+
+@dataclass(frozen=True)
 class Condition:
     """Who lives, where its memory resets, and what is done to it; `intervene` makes the
     intervention for one crowd.
     """
 
-    actor: Actor
+    actor: Actor | Seat
     memory_reset: MemoryReset = "lifetime"
     greedy: bool = False
     intervene: Callable[[], Intervention] | None = None
@@ -84,9 +92,9 @@ def lives(
         crowd = Crowd(stream, len(rows), first_lifetime=first)
         seed = luck + first if isinstance(luck, int) else 0
         shared = None if isinstance(luck, int) else luck
-        rollout = Rollout(
-            condition.actor, crowd, condition.memory_reset, seed=seed, greedy=condition.greedy
-        )
+        seat = condition.actor
+        actor = seat.take(crowd) if isinstance(seat, Seat) else seat
+        rollout = Rollout(actor, crowd, condition.memory_reset, seed=seed, greedy=condition.greedy)
         intervention = condition.intervene() if condition.intervene else None
         for lived in range(0, budget.steps, SLICE_STEPS):
             length = min(SLICE_STEPS, budget.steps - lived)
@@ -100,6 +108,8 @@ def lives(
             intervention.treat(rollout.state, Moment.of(crowd))
         yield done, _counted([Ending(e, False) for e in crowd.running_episodes()], last)
         crowd.close()
+        if isinstance(actor, OraclePolicy):
+            actor.close()
 
 
 def _finished(endings: list[Ending], last: dict[int, int | None]) -> set[int]:

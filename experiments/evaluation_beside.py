@@ -24,6 +24,7 @@ from .evaluation import (
     frozen_copy,
     lives,
 )
+from .evaluation_conditions import checked_conditions
 from .evaluation_measures import CARRIED, TWIN
 from .evaluation_request import held_out_config, held_out_stream
 from .measures.lifetimes import mean_regret, regret_of_index
@@ -41,11 +42,13 @@ class PeriodicEvaluation:
     """Numbers of the carried life and of its reset twin, by `eval/<name>`.
 
     `stream` is the held-out one of the run. Raises UsageError where `evaluation.stream` names one
-    that an agent of `trained` cannot live in.
+    that an agent of `trained` cannot live in, or `evaluation.conditions` what there is not.
     """
 
     def __init__(self, config: DictConfig, settings: Settings, trained: Stream) -> None:
         self.settings, self.seed = settings, int(config.seed)
+        if settings.evaluation.conditions:
+            checked_conditions(settings.evaluation.conditions)
         changed = held_out_config(config, settings.evaluation.stream)
         seed = derived_seed(self.seed, EVALUATION_STREAM)
         self.stream = held_out_stream(trained, changed, seed)

@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sojourn.agents import Agent, Exchanged, Frozen, Intervention, RandomPolicy, Snapshots, Watch
-from sojourn.envs import Stream
+from sojourn.agents import (
+    Agent,
+    BanditPlayer,
+    Exchanged,
+    Frozen,
+    Intervention,
+    OraclePolicy,
+    RandomPolicy,
+    Separated,
+    Snapshots,
+    Watch,
+)
+from sojourn.envs import (
+    BernoulliBandit,
+    Length,
+    MovingBandit,
+    Player,
+    Stream,
+    players,
+    unknown_best_play,
+)
 
 from .errors import UsageError, hint
-from .evaluation import Budget, Condition
+from .evaluation import Budget, Condition, Seat
 
 CONDITIONS = {
     "carried": "the memory goes through the whole lifetime",
+    "deterministic": "the same with the most likely action in place of a sampled one",
     "reset_task": "the reset twin: it starts anew at every true task boundary",
+    "single_task": "the single-task twins: every task of a life has a memory of its own",
     "reset_episode": "it starts anew at every episode",
     "frozen": "it reads and never writes: the learned initial memory alone",
     "shuffled": "at every task boundary it becomes another lifetime's of the same age",
     "half_life": "it is not written any more from the middle of the lifetime on",
+    "oracle": "no memory: best play by knowledge that no agent has, the ceiling of regret 0",
     "random": "no memory: the uniform random policy, the floor of regret",
 }
+# Condition -> the player of `sojourn.envs.players`, and what it does.
+LEARNERS = {
+    "thompson": ("thompson", "Thompson sampling from the posterior of every arm"),
+    "posterior_mean": ("greedy", "the arm of the largest posterior mean"),
+    "ucb": ("ucb c=0.1", "the arm of the largest mean + sqrt(0.1 ln t / n)"),
+    "gittins": ("gittins", "the arm of the largest Gittins index"),
+    "discounted_thompson": ("discounted thompson 0.99", "Thompson that forgets by 0.99 a pull"),
+    "sliding_window_ucb": (
+        "sliding-window ucb c=0.2 w=100",
+        "UCB (c = 0.2) of the last 100 pulls",
+    ),
+}
+ONE_EPISODE = Length(1)
+KNOWN = (*CONDITIONS, *LEARNERS)
 
 
 @dataclass(frozen=True)
@@ -40,13 +76,18 @@ class Half:
 
 
 def checked_conditions(names: Sequence[str]) -> tuple[str, ...]:
-    """The names in the order of `CONDITIONS`; raises UsageError for an unknown or lonely one."""
+    """The names in the order of `KNOWN`; raises UsageError for an unknown or lonely one."""
     for name in names:
-        if name not in CONDITIONS:
-            raise UsageError(f"conditions: no such condition {name!r}; {hint(name, CONDITIONS)}")
+        if name not in KNOWN:
+            raise UsageError(f"conditions: no such condition {name!r}; {hint(name, KNOWN)}")
     if "carried" not in names:
         raise UsageError("conditions: carried is missing, which all others are compared with")
-    return tuple(name for name in CONDITIONS if name in names)
+    return tuple(name for name in KNOWN if name in names)
+
+
+def offered(stream: Stream) -> tuple[str, ...]:
+    """All conditions, with the players that know this kind of stream where there are any."""
+    return (*CONDITIONS, *(name for name in LEARNERS if name in learners(stream)))
 
 
 def condition(
@@ -55,24 +96,60 @@ def condition(
     """A condition by name; `carried` fills the snapshots that `shuffled` takes memories from."""
     if name == "random":
         return Condition(RandomPolicy(stream.interface))
+    if name == "oracle":
+        return Condition(Seat(OraclePolicy))
+    if name in LEARNERS:
+        return Condition(BanditPlayer(learners(stream)[name], stream.interface), "task")
+    if name == "single_task":
+        return Condition(agent, "task", greedy, lambda: Separated(stream))
     if name.startswith("reset_"):
         return Condition(agent, "task" if name == "reset_task" else "episode", greedy)
     half = Half.of(stream, budget)
     makers: dict[str, Callable[[], Intervention] | None] = {
         "carried": None if agent.memory.grows else lambda: Watch(snapshots),
+        "deterministic": None,
         "frozen": Frozen,
         "shuffled": lambda: Exchanged(snapshots, range(budget.num_lifetimes)),
         "half_life": lambda: Frozen(half.start, "segments" if half.in_segments else "steps"),
     }
-    return Condition(agent, "lifetime", greedy, makers[name])
+    return Condition(agent, "lifetime", greedy or name == "deterministic", makers[name])
 
 
-def left_out(names: Sequence[str], agent: Agent, budget: Budget) -> dict[str, str]:
+def learners(stream: Stream) -> Mapping[str, Player]:
+    """The players by condition that know what a stream of bandits is; none for other streams.
+
+    They are told of task switches. Gittins' index is that of a task of one episode.
+    """
+    families = stream.schedule.families
+    first = families[0]
+    if not isinstance(first, BernoulliBandit | MovingBandit):
+        return {}
+    sizes = {(type(f), getattr(f, "num_arms", 0), getattr(f, "num_pulls", 0)) for f in families}
+    if len(sizes) > 1:
+        return {}
+    known = players(first)
+    found = {name: known[player] for name, (player, _) in LEARNERS.items() if player in known}
+    if stream.length != ONE_EPISODE:
+        del found["gittins"]
+    return found
+
+
+def left_out(
+    names: Sequence[str], agent: Agent, stream: Stream, budget: Budget, greedy: bool = False
+) -> dict[str, str]:
     """Conditions that cannot be lived here, and why."""
     reasons = {}
-    if "shuffled" in names:
+    for name in ("shuffled", "single_task"):
         if agent.memory.grows:
-            reasons["shuffled"] = "a memory that grows with every token cannot change lives"
-        elif budget.num_lifetimes < 2:
-            reasons["shuffled"] = "it takes at least two lifetimes"
-    return reasons
+            reasons[name] = "a memory that grows with every token cannot change lives"
+    if budget.num_lifetimes < 2:
+        reasons.setdefault("shuffled", "it takes at least two lifetimes")
+    if greedy:
+        reasons["deterministic"] = "carried is deterministic already"
+    if "oracle" in names:
+        unknown = unknown_best_play(stream) if stream.interface.num_parts == 1 else ["any task"]
+        if unknown:
+            reasons["oracle"] = f"nobody knows the best play of {', '.join(unknown[:3])}"
+    absent = [name for name in names if name in LEARNERS and name not in learners(stream)]
+    reasons |= dict.fromkeys(absent, "this stream is not one kind of bandit that it knows")
+    return {name: reason for name, reason in reasons.items() if name in names}

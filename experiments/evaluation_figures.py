@@ -1,128 +1,160 @@
-"""The figures of an evaluation: regret by episode, utility by segment, what memories know."""
+"""The figures of an evaluation: regret by episode and task, its split, utility, what is known."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from .episodes import Array
+from .evaluation_findings import Findings, Outer
 from .evaluation_measures import CARRIED, TWIN
-from .figures import COLOURS, DOTS_PER_INCH, Curve, Panel, write_data
+from .figure_grids import draw_grids
+from .figures import draw
 from .measures.forgetting import Matrix
+from .measures.horizon import retained
 from .measures.lifetimes import regret_of_index
 from .measures.lives import Lives
 from .measures.paired import paired_regret
-from .statistics import interval
+from .measures.segments import Segments, segments_of
+from .panels import Curve, Grid, Panel, Picture
+from .statistics import band, interval
 from .tables import Cell, write_table
 
-CELL_INCHES = 0.52
-MOST_EPISODES = 40
-SPREAD = 0.5  # of the step between two places, over which the conditions stand side by side
-MARKERS = "osD^vPX"
+MOST_PLACES = 40
 UNIT = "Mean over n = {n} lifetimes of one agent, 95 % intervals over lifetimes."
+SCALE = "Normalised regret: 0 = reference, 1 = uniform random policy."
+KNOWN = "Score: 1 = reference, 0 = uniform random policy."
 
 
-def draw_figures(folder: Path, title: str, tables: Mapping[str, Lives]) -> None:
-    """regret_by_episode and, where tasks change, utility: PNG and CSV each."""
-    unit = UNIT.format(n=len(np.unique(tables[CARRIED].lifetime)))
-    curves = [_by_episode(name, lives) for name, lives in tables.items()]
-    scale = f"{unit} Normalised regret: 0 = reference, 1 = uniform random policy."
-    panel = Panel("Regret by episode of a task", "episode of a task", "normalised regret", curves)
-    draw_points(folder / "regret_by_episode.png", title, scale, panel)
-    if TWIN in tables:
-        curve = _utility(tables[CARRIED], tables[TWIN])
-        if len(curve.x) > 1:
-            name = "regret of the reset twin - regret"
-            panel = Panel("Utility U of having lived", "segment of life", name, [curve])
-            note = f"{unit} Above 0 the carried memory helps; the twin is reset at every task."
-            draw_points(folder / "utility.png", title, note, panel)
+def pictures(found: Findings) -> list[Picture]:
+    """All figures that there is something to show in."""
+    carried = found.tables[CARRIED]
+    unit = UNIT.format(n=len(np.unique(carried.lifetime)))
+    segments = segments_of(carried)
+    shown: list[Picture | None] = [_by_episode(found, unit), _by_task(found, unit)]
+    shown.append(_split(segments, found.title, unit))
+    if TWIN in found.tables:
+        shown.append(_utility(carried, found.tables[TWIN], found.title, unit))
+    if found.matrix is not None:
+        shown += list(_of_memories(found.matrix, found.title))
+    if found.outer is not None:
+        shown.append(_of_parameters(found.outer, found.title))
+    return [picture for picture in shown if picture is not None]
 
 
-def draw_points(path: Path, title: str, caption: str, panel: Panel) -> None:
-    """Means with whiskers at whole-numbered places, curves side by side; PNG and data as CSV."""
-    figure = Figure(figsize=(6.6, 4.2), layout="constrained")
-    axis = figure.subplots()
-    count = len(panel.curves)
-    for number, curve in enumerate(panel.curves):
-        shift = SPREAD * ((number + 0.5) / count - 0.5)
-        whiskers = np.nan_to_num(np.stack([curve.mean - curve.low, curve.high - curve.mean]))
-        axis.errorbar(
-            curve.x + shift,
-            curve.mean,
-            yerr=whiskers,
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)],
-            markersize=4,
-            linewidth=1.0,
-            elinewidth=1.2,
-            capsize=2,
-            label=curve.label,
-        )
-    axis.axhline(0.0, color="0.55", linewidth=1, linestyle=(0, (1, 1)))
-    axis.set_title(panel.title, fontsize=10)
-    axis.set_xlabel(panel.x_label, fontsize=9)
-    axis.set_ylabel(panel.y_label, fontsize=9)
-    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
-    axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.25, linewidth=0.6)
-    axis.spines[["top", "right"]].set_visible(False)
-    if count > 1:
-        figure.legend(loc="outside right center", frameon=False, fontsize=9)
-    figure.suptitle(title, fontsize=11)
-    figure.supxlabel(textwrap.fill(caption, 95), fontsize=8, color="0.25")
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    write_data(path.with_suffix(".csv"), [panel])
+def draw_figures(folder: Path, shown: Sequence[Picture]) -> None:
+    """PNG, SVG and data as CSV of every picture; a matrix is a row of its CSV for every row."""
+    for picture in shown:
+        path = folder / f"{picture.name}.png"
+        if picture.grids:
+            draw_grids(path, picture.title, picture.caption, picture.grids)
+            write_table(path.with_suffix(".csv"), _wide(picture.grids[0]))
+        else:
+            draw(path, picture.title, picture.caption, picture.panels)
 
 
-def draw_matrix(folder: Path, title: str, matrix: Matrix, how: str) -> None:
-    """memory_matrix.png and .csv: mean score on every task by age of the memory."""
-    mean = _mean_over_lives(matrix.scores)
-    rows, columns = mean.shape
-    size = (max(4.0, 1.6 + CELL_INCHES * columns), 1.9 + CELL_INCHES * rows)
-    figure = Figure(figsize=size, layout="constrained")
-    axis = figure.subplots()
-    axis.imshow(np.clip(mean, 0, 1), cmap="Blues", vmin=0, vmax=1.15, aspect="auto")
-    for (row, column), score in np.ndenumerate(mean):
-        if np.isfinite(score):
-            colour = "white" if score > 0.7 else "black"
-            axis.text(column, row, f"{score:.2f}", ha="center", va="center", color=colour, size=8)
-    axis.set_xticks(range(columns), [str(i + 1) for i in range(columns)], size=8)
-    axis.set_yticks(range(rows), [str(row) for row in range(rows)], size=8)
-    axis.set_xlabel("task, in the order of first visits", size=9)
-    axis.set_ylabel("segments lived by the memory", size=9)
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    figure.suptitle(f"What the memory knows\n{title}", fontsize=9)
-    caption = f"Score: 1 = reference, 0 = random. Mean over n = {len(matrix.scores)} lifetimes. "
-    figure.supxlabel(textwrap.fill(caption + how, int(12 * size[0])), fontsize=7, color="0.25")
-    figure.savefig(folder / "memory_matrix.png", dpi=DOTS_PER_INCH)
-    table: dict[str, list[Cell]] = {"segments_lived": list(range(rows))}
-    table |= {f"task_{i + 1}": [float(x) for x in mean[:, i]] for i in range(columns)}
-    write_table(folder / "memory_matrix.csv", table)
+def _by_episode(found: Findings, unit: str) -> Picture:
+    curves = []
+    for name, lives in found.tables.items():
+        last = min(int(lives.episode.max(initial=-1)) + 1, MOST_PLACES)
+        values = [regret_of_index(lives, index) for index in range(last)]
+        curves.append(_curve(name, np.arange(1, last + 1), values))
+    title = "Regret by episode of a task"
+    return _picture("regret_by_episode", found.title, f"{unit} {SCALE}", title, curves, "episode")
 
 
-def _mean_over_lives(scores: Array) -> Array:
-    known = np.isfinite(scores)
-    count = known.sum(axis=0)
-    total = np.where(known, scores, 0.0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+def _by_task(found: Findings, unit: str) -> Picture:
+    curves = []
+    for name, lives in found.tables.items():
+        segments = segments_of(lives)
+        curves.append(_by_segment(name, segments, segments.regret))
+    title = "Regret by task of a life"
+    return _picture("regret_by_task", found.title, f"{unit} {SCALE}", title, curves, "segment")
 
 
-def _by_episode(name: str, lives: Lives) -> Curve:
-    last = min(int(lives.episode.max(initial=-1)) + 1, MOST_EPISODES)
-    found = [regret_of_index(lives, index) for index in range(last)]
-    return _curve(name, np.arange(1, last + 1), found)
+def _split(segments: Segments, heading: str, unit: str) -> Picture:
+    parts = {"transient": segments.transient, "residual": segments.residual}
+    curves = [_by_segment(name, segments, values) for name, values in parts.items()]
+    note = f"{unit} Regret of the carried life = transient (adapting) + residual (what stays)."
+    title = "Transient and residual regret by task of a life"
+    return _picture("regret_split", heading, note, title, curves, "segment")
 
 
-def _utility(carried: Lives, twin: Lives) -> Curve:
+def _utility(carried: Lives, twin: Lives, heading: str, unit: str) -> Picture | None:
     paired = paired_regret(carried, twin)
-    segments = np.unique(paired.segment)
-    return _curve("U", segments + 1, [paired.of_segment(int(s)) for s in segments])
+    places = np.unique(paired.segment)[:MOST_PLACES]
+    if len(places) < 2:
+        return None
+    curve = _curve("U", places + 1, [paired.of_segment(int(place)) for place in places])
+    note = f"{unit} Above 0 the carried memory helps; the twin is reset at every task."
+    title = "Utility U of having lived"
+    shown = _picture("utility", heading, note, title, [curve], "segment")
+    return shown
+
+
+def _of_memories(matrix: Matrix, heading: str) -> Iterator[Picture]:
+    parts = [str(row) for row in range(matrix.num_parts + 1)]
+    labels = ("What the memory knows", "task, by first visit", "segments lived")
+    note = f"{KNOWN} Mean over n = {len(matrix.scores)} lifetimes; rows are snapshots of memory."
+    tasks = [str(task + 1) for task in range(matrix.scores.shape[2])]
+    yield Picture("memory_matrix", heading, note, grids=[_grid(matrix, labels, parts, tasks)])
+    retention = retained(matrix)
+    curve = _curve("retained", np.arange(matrix.num_parts), list(retention.T))
+    title = "Score by segments since the last visit"
+    yield _picture("memory_horizon", heading, note, title, [curve], "lag")
+
+
+def _of_parameters(outer: Outer, heading: str) -> Picture:
+    labels = ("What the outer parameters know", "task", "environment step")
+    rows = [f"{step / 1e3:,.0f}k" if step >= 1000 else str(step) for step in outer.steps]
+    tasks = [str(number + 1) for number in range(len(outer.tasks))]
+    named = "; ".join(f"{number}: {name}" for number, name in zip(tasks, outer.tasks, strict=True))
+    note = (
+        f"{KNOWN} Mean over n = {len(outer.matrix.scores)} lifetimes; rows are checkpoints of "
+        f"training, each with a fresh memory. Tasks: {named}."
+    )
+    return Picture("outer_matrix", heading, note, grids=[_grid(outer.matrix, labels, rows, tasks)])
+
+
+def _grid(
+    matrix: Matrix, labels: tuple[str, str, str], rows: Sequence[str], tasks: Sequence[str]
+) -> Grid:
+    title, x_label, y_label = labels
+    lives, *shape = matrix.scores.shape
+    means = band(matrix.scores.reshape(lives, -1))
+    parts = (means.mean, means.low, means.high, means.num_runs)
+    return Grid(title, x_label, y_label, tasks, rows, *(part.reshape(shape) for part in parts))
+
+
+def _wide(grid: Grid) -> dict[str, list[Cell]]:
+    """Means as a table, a row for every row of the matrix."""
+    table: dict[str, list[Cell]] = {grid.y_label.replace(" ", "_"): list(grid.rows)}
+    for number in range(len(grid.columns)):
+        table[f"task_{number + 1}"] = [float(mean) for mean in grid.mean[:, number]]
+    return table
+
+
+X_LABELS = {
+    "episode": ("episode of a task", "normalised regret"),
+    "segment": ("task of a life, in the order of living", "normalised regret"),
+    "lag": ("segments since the last visit", "score"),
+}
+
+
+def _picture(
+    name: str, heading: str, caption: str, title: str, curves: Sequence[Curve], kind: str
+) -> Picture:
+    panel = Panel(title, *X_LABELS[kind], curves, kind="points", empty="no whole segment")
+    return Picture(name, heading, caption, [panel])
+
+
+def _by_segment(label: str, segments: Segments, values: Array) -> Curve:
+    places, lives = np.unique(segments.segment, return_counts=True)
+    # Of lives limited by steps only fast ones have late segments: their mean would mislead.
+    places = places[2 * lives >= lives.max(initial=0)][:MOST_PLACES]
+    return _curve(label, places + 1, [values[segments.segment == place] for place in places])
 
 
 def _curve(label: str, x: Array, values: Sequence[Array]) -> Curve:

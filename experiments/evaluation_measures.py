@@ -14,22 +14,16 @@ import numpy as np
 
 from .episodes import Array
 from .evaluation_conditions import Half
-from .measures.forgetting import (
-    Matrix,
-    accuracy,
-    backward_transfer,
-    boundary_forgetting,
-    forward_transfer,
-)
+from .measures.horizon import score_at_age, score_at_lag
 from .measures.lifetimes import mean_regret, regret_of_index, step_regret, trend, worst_score
 from .measures.lives import Lives
-from .measures.paired import Paired, means_by, paired_regret, visits_of
+from .measures.paired import Paired, area_gained, means_by, paired_regret, visits_of
 from .measures.segments import adaptation, segments_of
 from .report import ordinal
 from .statistics import Interval, interval
 from .tracker import MAX_EPISODES
 
-CARRIED, TWIN, HALF_LIFE = "carried", "reset_task", "half_life"
+CARRIED, TWIN, SINGLE, HALF_LIFE = "carried", "reset_task", "single_task", "half_life"
 LEVELS = (0.5, 0.8, 0.95)
 
 
@@ -46,8 +40,13 @@ class Row:
     note: str = ""
 
 
-def condition_rows(name: str, lives: Lives) -> Iterator[Row]:
-    """What one condition says by itself."""
+def single_number(code: str, measure: str, condition: str, value: float, count: int) -> Row:
+    """A number that has no interval."""
+    return Row(code, measure, condition, Interval(value, np.nan, np.nan, count))
+
+
+def condition_rows(name: str, lives: Lives, lags: Mapping[str, int] | None = None) -> Iterator[Row]:
+    """What one condition says by itself; `lags` are the steps from cue to use of tasks by name."""
 
     def row(code: str, measure: str, values: Array, note: str = "") -> Row:
         return Row(code, measure, name, interval(values), note)
@@ -82,6 +81,11 @@ def condition_rows(name: str, lives: Lives) -> Iterator[Row]:
     for part in ("transient", "residual"):
         yield row("M11", f"trend of {part} regret per segment", trend(segments, part))
     yield row("M12", "score, worst tenth of episodes", worst_score(lives))
+    for age in doubling(int(segments.segment.max(initial=-1)) + 1):
+        yield row("M16", f"score in segment {age} of life", score_at_age(segments, age - 1))
+    for lag in sorted(set((lags or {}).values())):
+        values = score_at_lag(lives, lags or {}, lag)
+        yield row("M16", f"score at a lag of {lag} steps", values)
 
 
 def paired_rows(tables: Mapping[str, Lives], half: Half) -> Iterator[Row]:
@@ -97,22 +101,18 @@ def paired_rows(tables: Mapping[str, Lives], half: Half) -> Iterator[Row]:
             yield _difference("M5", "utility U of having lived", name, later)
             yield _difference("M5", "utility U, first visits", name, later.where(later.visit == 0))
             yield _difference("M5", "utility U, revisits", name, later.where(later.visit > 0))
+        if name == SINGLE:
+            gained = interval(area_gained(carried, lives))
+            yield Row("M8", "area over the single-task twin", name, gained)
         if name == HALF_LIFE:
             second = paired.where(_in_second_half(carried, paired, half))
             yield _difference("M15", "frozen-copy gap, second half", name, second)
 
 
-def matrix_rows(matrix: Matrix) -> Iterator[Row]:
-    """What the R-matrix of the carried memories says."""
-    boundary = boundary_forgetting(matrix)
-    share = f"{boundary.num_known} of {boundary.num_cells} (segment, task) cells above the floor"
-    for code, measure, values, note in (
-        ("M6", "forgetting at a boundary", boundary.per_lifetime, share),
-        ("M7", "ACC, score on all tasks met", accuracy(matrix), ""),
-        ("M7", "BWT, backward transfer", backward_transfer(matrix), "forgetting is -BWT"),
-        ("M9", "FWT, zero-shot minus untrained memory", forward_transfer(matrix), ""),
-    ):
-        yield Row(code, measure, CARRIED, interval(values), note)
+def doubling(most: int) -> list[int]:
+    """1, 2, 4, 8 ... up to `most`, and `most` itself."""
+    found = [2**power for power in range(most.bit_length())]
+    return found if not found or found[-1] == most else [*found, most]
 
 
 def _difference(code: str, measure: str, name: str, paired: Paired) -> Row:

@@ -17,8 +17,7 @@ import torch
 from tensordict import TensorDict
 
 from sojourn.agents import Agent, Ending, Restored, SharedLuck, Snapshots
-from sojourn.envs import Length, Schedule, Stream
-from sojourn.envs.schedule import Assignment
+from sojourn.envs import Length, Stream, replay
 
 from .episodes import Array
 from .evaluation import ROWS_AT_ONCE, Budget, Condition, lives
@@ -27,25 +26,6 @@ from .measures.lives import Lives
 
 Writes = Literal["episode", "frozen"]
 LONGEST_PROBE = 100_000  # steps of a lifetime; its one segment ends it before
-
-
-class Replayed(Schedule):
-    """Lifetime n plays one segment of another stream: place n mod `len(places)`, (lifetime,
-    segment).
-    """
-
-    def __init__(self, stream: Stream, places: Sequence[tuple[int, int]]) -> None:
-        super().__init__(stream.schedule.families, None)
-        self.stream, self.places = stream, list(places)
-
-    def assign(self, seed: int, lifetime: int, index: int) -> Assignment:
-        """The task as it was met there; a task that draws new instances draws others here."""
-        del index
-        found = self.stream.segment(*self.places[lifetime % len(self.places)])
-        instance = found.seed
-        if found.task.instance == "resampled":
-            instance = int(np.random.SeedSequence([seed, instance]).generate_state(1)[0])
-        return Assignment(found.task, instance, found.task_index)
 
 
 @dataclass(frozen=True)
@@ -94,31 +74,27 @@ class Probes:
     def matrix(self, probed: Lives) -> Matrix:
         """Mean score of every probe; NaN where a task has no reference or no episode ended."""
         scores = np.full((len(self.played), self.played.shape[1] + 1, max(self.column) + 1), np.nan)
-        score = 1.0 - probed.regret()
-        known = np.isfinite(score)
-        total = np.bincount(probed.lifetime[known], score[known], minlength=self.count)
-        count = np.bincount(probed.lifetime[known], minlength=self.count)
-        for number in np.flatnonzero(count).tolist():
+        for number, score in enumerate(mean_scores(probed, self.count).tolist()):
             age, place = divmod(number, len(self.places))
             life = self.places[place][0]
-            scores[life, age, self.column[place]] = total[number] / count[number]
-        return Matrix(scores, self.played)
+            scores[life, age, self.column[place]] = score
+        return Matrix.in_order(scores, self.played)
+
+
+def mean_scores(probed: Lives, count: int) -> Array:
+    """Mean score `[count]` of lifetimes 0 .. `count` - 1; NaN where nothing is known of one."""
+    score = 1.0 - probed.regret()
+    known = np.isfinite(score)
+    total = np.bincount(probed.lifetime[known], score[known], minlength=count)
+    number = np.bincount(probed.lifetime[known], minlength=count)
+    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
 def probe(
     probes: Probes, agent: Agent, snapshots: Snapshots, num_episodes: int, writes: Writes, seed: int
 ) -> Iterator[tuple[int, list[Ending]]]:
     """Live every probe for `num_episodes` episodes (a task with a length of its own for that)."""
-    stream = probes.stream
-    replay = Stream(
-        Replayed(stream, probes.places),
-        Length(num_episodes),
-        seed=stream.seed,
-        lifetime_segments=1,
-        announce=stream.announce,
-        backend=stream.backend,
-        on_error=stream.on_error,
-    )
+    again = replay(probes.stream, probes.places, Length(num_episodes))
     luck = SharedLuck(seed, period=len(probes.places))
     for first in range(0, probes.count, ROWS_AT_ONCE):
         numbers = range(first, min(first + ROWS_AT_ONCE, probes.count))
@@ -126,4 +102,4 @@ def probe(
         restore = partial(Restored, memories, first, writes == "episode")
         condition = Condition(agent, "episode", False, restore)
         budget = Budget(len(numbers), LONGEST_PROBE, 1)
-        yield from lives(condition, replay, budget, luck, first)
+        yield from lives(condition, again, budget, luck, first)

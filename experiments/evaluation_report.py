@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .evaluation_measures import CARRIED, Row
 from .folder import write_atomically
+from .measures.card import card_of
 from .report import ordinal
 from .tables import Cell, write_table
 from .tracker import MAX_EPISODES
@@ -39,6 +40,9 @@ def write_tables(folder: Path, rows: Sequence[Row], title: str, notes: Sequence[
     names = list(columns)
     cells = zip(*columns.values(), strict=True)
     plain = [dict(zip(names, map(_finite, row), strict=True)) for row in cells]
+    for told in plain:
+        card = card_of(str(told["measure"]))
+        told["formula"] = None if card is None else card.formula
     content = {"title": title, "notes": list(notes), "measures": plain}
     write_atomically(folder / "measures.json", json.dumps(content, indent=2) + "\n")
     write_atomically(folder / "evaluation.md", markdown(rows, title, notes))
@@ -52,7 +56,7 @@ def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:
         "| | measure | " + " | ".join(conditions) + " |",
         "|" + "---|" * (len(conditions) + 2),
     ]
-    cells = {(row.measure, row.condition): _cell(row) for row in rows}
+    cells = {(row.measure, row.condition): cell_text(row) for row in rows}
     for code, measure in dict.fromkeys((row.code, row.measure) for row in rows):
         shown = [cells.get((measure, name), "") for name in conditions]
         if any(cell not in ("", ABSENT) for cell in shown):
@@ -75,30 +79,36 @@ def rich_table(rows: Sequence[Row]) -> Table:
     table.add_column("condition")
     for name in shown:
         table.add_column(name.removeprefix("regret, "), justify="right", overflow="fold")
-    cells = {(row.measure, row.condition): _cell(row) for row in rows}
-    for condition in dict.fromkeys(row.condition for row in rows):
+    cells = {(row.measure, row.condition): cell_text(row) for row in rows}
+    lived = (row.condition for row in rows if row.measure in shown)
+    for condition in dict.fromkeys(lived):
         table.add_row(condition, *(cells.get((name, condition), "") for name in shown))
     return table
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
     """One line for each number that is no column of the headline table."""
-    codes = ("M5", "M15", "M6", "M7", "M9")
-    found = [row for row in rows if row.code in codes and _cell(row) != ABSENT]
+    codes = ("M5", "M8", "M15", "M6", "M7", "M9")
+    found = [row for row in rows if row.code in codes and cell_text(row) != ABSENT]
     found = [row for row in found if row.code != "M9" or row.condition == CARRIED]
     return [
-        f"{row.measure}: {_cell(row)}, n = {row.value.num_runs} lifetimes"
+        f"{row.measure}: {cell_text(row)}, n = {row.value.num_runs} lifetimes"
         + (f" ({row.note})" if row.note else "")
         for row in found
     ]
 
 
-def _cell(row: Row) -> str:
+def cell_text(row: Row) -> str:
+    """A value as it is printed: with its interval, a median with its share, a cost in full."""
     if math.isnan(row.value.mean):
         return ABSENT
     if row.code == "M10":
         median = row.value.mean
         return f"{'never' if math.isinf(median) else f'{median:g}'} ({row.note})"
+    if row.code == "M14":
+        return f"{row.value.mean:,.0f}"
+    if math.isinf(row.value.mean):
+        return "beyond all that was lived"
     return str(row.value)
 
 

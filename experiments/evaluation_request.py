@@ -18,7 +18,7 @@ from .catalog import check_option
 from .config import group_of, parse, set_values
 from .errors import UsageError, hint
 from .evaluation import EVALUATION_STREAM, Budget
-from .evaluation_conditions import CONDITIONS, checked_conditions
+from .evaluation_conditions import checked_conditions
 from .evaluation_probe import Writes
 from .settings import Settings
 
@@ -32,6 +32,7 @@ OPTIONS = (
     "greedy",
     "seed",
     "checkpoint",
+    "checkpoints",
     "output",
     "probe_lifetimes",
     "probe_episodes",
@@ -50,7 +51,10 @@ class ProbePlan:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A checked request. `config` is the run's with the stream that is evaluated on."""
+    """A checked request. `config` is the run's with the stream that is evaluated on; no condition
+    stands for all that the stream has; `checkpoints` is how many of the run's the matrix of outer
+    parameters has (None: all, 0: no matrix).
+    """
 
     folder: Path
     step: int
@@ -62,6 +66,7 @@ class Evaluation:
     conditions: Sequence[str]
     greedy: bool
     probes: ProbePlan
+    checkpoints: int | None
     output: Path
 
     def streams(self) -> tuple[Stream, Stream]:
@@ -74,7 +79,9 @@ def request(words: Sequence[str]) -> Evaluation:
     """Read the words of the verb; raises UsageError for a wrong one, RunError for a broken run."""
     options, stream_words, runs = _sorted(words)
     if len(runs) != 1:
-        raise UsageError("evaluate: expected one run: a run folder, a checkpoint file or latest")
+        raise UsageError(
+            "evaluate: expected one run: a run folder, a checkpoint file, latest or best"
+        )
     where = options.get("checkpoint") or runs[0]
     found = resume.find(where, "checkpoint=" if "checkpoint" in options else "")
     trained = resume.saved_config(found.content)
@@ -95,13 +102,14 @@ def request(words: Sequence[str]) -> Evaluation:
         config=config,
         seed=seed,
         budget=Budget(_whole(options, "num_lifetimes", lifetimes, 1), steps, segments or None),
-        conditions=checked_conditions(options.get("conditions", ",".join(CONDITIONS)).split(",")),
+        conditions=_conditions(options),
         greedy=_truth(options, "greedy"),
         probes=ProbePlan(
             _whole(options, "probe_lifetimes", 8, 0),
             _whole(options, "probe_episodes", 4, 1),
             _writes(options),
         ),
+        checkpoints=_checkpoints(options),
         output=Path(options.get("output") or _fresh(found.folder)),
     )
 
@@ -180,6 +188,17 @@ def _truth(options: Mapping[str, str], name: str) -> bool:
     if text not in ("true", "false"):
         raise UsageError(f"{name}={text}: expected true or false")
     return text == "true"
+
+
+def _conditions(options: Mapping[str, str]) -> Sequence[str]:
+    asked = options.get("conditions")
+    return () if asked is None else checked_conditions(asked.split(","))
+
+
+def _checkpoints(options: Mapping[str, str]) -> int | None:
+    if options.get("checkpoints") == "all":
+        return None
+    return _whole(options, "checkpoints", 0, 0)
 
 
 def _writes(options: Mapping[str, str]) -> Writes:

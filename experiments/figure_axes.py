@@ -26,6 +26,7 @@ def draw_panel(axis: Axes, panel: Panel, labels: Sequence[str], panels: Sequence
         name, x, y = panel.reference
         axis.plot(x, y, color="0.55", linewidth=1, linestyle=(0, (1, 1)), label=name)
     _dress(axis, panel)
+    axis.set_yscale(panel.y_scale)
     axis.set_ylim(limits([other for other in panels if other.y_label == panel.y_label]))
 
 

@@ -1,4 +1,4 @@
-"""What follows the last update: evaluation on fresh lifetimes, the summary, the figure."""
+"""What follows the last update: evaluation on fresh lifetimes, the summary, figure and page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from . import report
 from .build import Parts, derived_seed
+from .end_page import write_end_page
 from .episodes import Episodes
 from .evaluation import EVALUATION_LUCK, EVALUATION_STREAM, ending_row, evaluate
 from .evaluation_request import held_out_config, held_out_stream
@@ -34,6 +35,11 @@ def finish(request: Request, parts: Parts, run: Run, stop: StopRequest) -> bool:
     if evaluation is not None:
         run.recorder.note(report.evaluation_line(evaluation))
     run.recorder.note(f"regret curve {run.folder.path / 'regret.png'}")
+    if request.settings.evaluation.conditions and stop.signal is None:
+        page = write_end_page(RunResult.read(run.folder.path), stop, run.recorder.note)
+        complete = complete and page is not None
+        if page is not None:
+            run.recorder.note(f"page {page}")
     return complete
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from .errors import RunError, UsageError
 
 RUNS = Path("runs")
-LATEST = "latest"
+LATEST, BEST = "latest", "best"
+LATEST_LIFE = "latest_life"
 
 
 class RunFolder:
@@ -52,9 +53,9 @@ class RunFolder:
     @classmethod
     def create_named(cls, experiment: str, name: str) -> RunFolder:
         """Make `runs/<experiment>/<name>__<time>`, numbered when that second is already taken."""
-        parent = RUNS / experiment
+        parent = RUNS / _plain(experiment)
         parent.mkdir(parents=True, exist_ok=True)
-        stem = f"{name}__{time.strftime('%Y%m%d-%H%M%S')}"
+        stem = f"{_plain(name)}__{time.strftime('%Y%m%d-%H%M%S')}"
         number = 1
         while True:
             path = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -103,17 +104,22 @@ class RunFolder:
         content = {"status": status, "step": step, "message": message, "pid": os.getpid()}
         self.write_json("status.json", content | {"time": time.strftime("%Y-%m-%d %H:%M:%S")})
 
-    def mark_latest(self) -> None:
+    def mark_latest(self, pointer: str = LATEST) -> None:
         """Point `runs/latest` here; of two runs that start at once, one wins and both work.
 
         A run whose folder lies elsewhere goes without where the launch directory cannot be written.
         """
         with suppress(OSError):
             RUNS.mkdir(exist_ok=True)
-            link(RUNS / LATEST, self.path)
+            link(RUNS / pointer, self.path)
 
     def close(self) -> None:
         os.close(self._lock)
+
+
+def _plain(name: str) -> str:
+    """A name that no shell and no command line reads anything into."""
+    return "".join(c if c.isalnum() or c in "._+-" else "-" for c in name)
 
 
 def is_locked(path: Path) -> bool:
@@ -144,9 +150,20 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def latest_run() -> Path:
     """The run that started last from this directory; raises UsageError when there is none."""
-    pointer = RUNS / LATEST
+    return pointed_at(RUNS / LATEST, "run")
+
+
+def latest_life() -> Path:
+    """The life that was lived last from this directory; raises UsageError when there is none."""
+    return pointed_at(RUNS / LATEST_LIFE, "life")
+
+
+def pointed_at(pointer: Path, what: str) -> Path:
+    """Where a link of `runs/` leads; raises UsageError when it leads nowhere."""
     if not pointer.exists():
-        raise UsageError(f"latest: no run has been started from {Path.cwd()}; give a run folder")
+        raise UsageError(
+            f"latest: no {what} has been started from {Path.cwd()}; give a {what} folder"
+        )
     return Path(os.path.relpath(pointer.resolve()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ class Group:
     def stack_episode(self, index: int) -> Any:
         """Regret of the `index`-th episode of a task: `[num_runs, num_windows]`."""
         return np.stack([curves.by_episode[index] for curves in self.curves])
+
+    def stack_split(self) -> tuple[Any, Any]:
+        """Transient and residual regret of the segments that ended in every window: `[num_runs,
+        num_windows]` each.
+        """
+        edges = np.append(0.0, self.step)
+        found = [[run.segments.split(*ends) for ends in pairwise(edges)] for run in self.runs]
+        both = np.array(found).reshape(len(self.runs), len(self.step), 2)
+        return both[..., 0], both[..., 1]
 
     @property
     def follows_agent(self) -> bool:

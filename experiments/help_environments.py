@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-CHECK_ENV = """sojourn check-env ID ... [steps=2000]
+CHECK_ENV = """sojourn check-env ID ... [key=value ...]
 
 Try an environment before a run lives in it: one line a finding, exit code 1 where a law is broken.
 
   sojourn check-env CartPole-v1 my_package.envs:Foo-v0
-  sojourn check-env '{id: CartPole-v1, wrappers: [gymnasium.wrappers:FlattenObservation]}'
+  sojourn check-env my_envs:Thermostat kwargs.leak=0.2 seed=3 steps=10000
+  sojourn check-env CartPole-v1 wrappers=[gymnasium.wrappers:FlattenObservation]
 
-  ID     a registered id, module:Id, module:function, a plug-in, or a task as stream.tasks takes it
-  steps  random steps that the speed and the random floor are measured over
+  ID     a registered id, module:Id, module:function, a plug-in, or a task as stream.tasks takes it:
+         '{id: CartPole-v1, attributes: {gravity: 12.0}}'
+  steps  random steps that the speed and the random floor are measured over; default 2,000
+  seed   of the drawn parameters, the episodes and the actions; default 0
+
+Keys of a task hold for every ID: kwargs.NAME, attributes.NAME, wrappers, max_episode_steps, unit,
+instance, missions, reference.
 """
 REFERENCE = """sojourn reference ID [key=value ...]
 

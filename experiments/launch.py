@@ -17,7 +17,7 @@ from .provenance import command_line, versions
 from .report import Sizes
 from .request import Request
 from .resume import drop_later, flat
-from .run import planned_steps
+from .run import last_step
 
 ADAM_COPIES = 3  # a checkpoint holds every parameter and Adam's two moments
 
@@ -63,7 +63,7 @@ def config_tree(request: Request) -> Tree:
 def estimate(request: Request, sizes: Sizes) -> str:
     """What the run will take: steps, updates, parameters, bytes."""
     settings = request.settings
-    total = planned_steps(settings)
+    total = last_step(settings)
     steps = "endless" if total is None else f"{total:,} steps"
     updates = "" if total is None else f", {-(-total // settings.steps_per_update):,} updates"
     memory = sizes.state_bytes * settings.num_lifetimes

@@ -25,6 +25,7 @@ COLUMNS = {
     "experiment": ("title",),
     "probe": ("title", "tests", "chance", "oracle"),
     "study": ("title", "tests"),
+    "scale": ("title",),
 }
 
 PICTURES = "pictures="

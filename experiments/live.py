@@ -10,7 +10,7 @@ from contextlib import suppress
 from omegaconf import OmegaConf
 
 from .errors import EXIT_FAILURE, EXIT_OK, RunError
-from .folder import RunFolder, write_atomically
+from .folder import LATEST_LIFE, RunFolder, write_atomically
 from .live_parts import LiveParts, build_parts
 from .live_request import LiveRequest, prepare
 from .living import Life
@@ -43,6 +43,7 @@ def _open(request: LiveRequest, folder: RunFolder, device: str) -> None:
     """Write where the life comes from; forget what was lived after the checkpoint it goes on
     from.
     """
+    folder.mark_latest(LATEST_LIFE)
     if request.goes_on:
         drop_later(folder.checkpoints / request.file.name)
     write_atomically(folder.config_file, OmegaConf.to_yaml(request.config, resolve=True))

@@ -22,13 +22,22 @@ from sojourn.agents import (
 )
 from sojourn.envs import Crowd, Stream
 
-from .build import build_agent, build_stream, choose_device, derived_seed, make, seed_everything
+from .build import (
+    build_agent,
+    build_stream,
+    choose_device,
+    derived_seed,
+    make,
+    place,
+    seed_everything,
+)
 from .errors import UsageError
 from .evaluation import frozen_copy
 from .evaluation_request import held_out_stream
 from .live_request import LIVE_LUCK, LiveRequest
 from .report import references
 from .schema import target_of
+from .spaces import load_agent
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,8 @@ def build_parts(request: LiveRequest) -> LiveParts:
     trained = build_stream(request.trained, config.seed)
     stream = held_out_stream(trained, config, request.seed)
     agent = build_agent(config, stream)
-    agent.load_state_dict(request.content["agent"])
-    agent.to(device)
+    load_agent(agent, stream.interface, request.content)
+    place(agent, device)
     _check_endless(config, agent, stream)
     trainer: Trainer = make(config, "trainer", agent=agent)
     if request.same_trainer:

@@ -15,7 +15,7 @@ from .build import derived_seed
 from .config import Override, parse, set_values
 from .errors import RunError, UsageError
 from .evaluation_request import held_out_config
-from .folder import RunFolder
+from .folder import RunFolder, latest_life
 from .live_settings import LiveSettings, default_config, refuse_changes, with_words
 
 LIFE = "life"  # marks the checkpoints of a life
@@ -73,7 +73,7 @@ def prepare(words: Sequence[str]) -> LiveRequest:
             raise UsageError("live: give a run to begin a life of, or resume=LIFE, not both")
         return _going_on(words, where, overrides)
     if len(runs) != 1:
-        raise UsageError("live: expected one run: a run folder, a checkpoint file or latest")
+        raise UsageError("live: expected one run: a run folder, a checkpoint file, latest or best")
     return _beginning(words, runs[0], overrides)
 
 
@@ -105,7 +105,7 @@ def _beginning(words: Sequence[str], run: str, overrides: Sequence[Override]) ->
 
 
 def _going_on(words: Sequence[str], where: str, overrides: Sequence[Override]) -> LiveRequest:
-    found = resume.find(where)
+    found = resume.find(where, newest=latest_life)
     if found.content.get("kind") != LIFE:
         raise UsageError(f"resume={where}: not a life; begin one with: sojourn live {where}")
     of_stream, of_trainer, own = _sorted(overrides)

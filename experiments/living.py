@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from .live_parts import LiveParts
 from .live_request import LIFE, LiveRequest
 from .live_tables import LiveTables, Tally
 from .progress import Display
+from .selection import Selection
 from .stopping import StopRequest
 
 END = 1.0  # progress: the schedules of the trainer stand at their end
@@ -37,6 +39,7 @@ class Life:
         self.request, self.parts, self.folder, self.display = request, parts, folder, display
         self.step = 0
         self.tally = Tally()
+        self.selection = Selection()
         self.begin = copy.deepcopy(parts.agent.state_dict())
         written: Mapping[str, int] = request.content["rows"] if request.goes_on else {}
         self.tables = LiveTables(folder.path, request.settings.table_rows, written)
@@ -62,6 +65,7 @@ class Life:
             before = self.step // settings.checkpoint_every
             self._window()
             if self.step // settings.checkpoint_every > before:
+                self.selection.end_stretch(self.step)
                 self._checkpoint()
         self._checkpoint()
         return True
@@ -78,6 +82,8 @@ class Life:
         losses = window_losses([records, twins], parts.measure).tolist()
         self.step += steps * self.request.settings.num_lifetimes
         self.tally.add(losses[0], losses[1], verdict)
+        known = parts.measure == "regret"
+        self.selection.add(losses[0] if known else math.nan, math.nan if known else losses[0])
         metrics["distance"] = self._distance()
         self.tables.write_window(self.step, losses, verdict, metrics)
         self.tables.write_episodes(self.step, records, twins)
@@ -117,7 +123,8 @@ class Life:
         rows = self.tables.bound()
         keep = self.request.settings.keep_checkpoints
         content = self.state_dict() | {"rows": rows}
-        checkpoint.save(self.folder.checkpoints, self.step, content, keep)
+        best = self.selection.best_step
+        checkpoint.save(self.folder.checkpoints, self.step, content, keep, best)
         summary = self.tally.summary(self.parts.measure)
         self.folder.write_json("life.json", {"step": self.step, **summary})
         self.folder.set_status("running", self.step)
@@ -138,6 +145,7 @@ class Life:
             "guard": parts.guard.state_dict(),
             "twin": None if parts.twin is None else parts.twin.state_dict(),
             "tally": self.tally.state_dict(),
+            "selection": self.selection.state_dict(),
             "generators": checkpoint.generator_states(),
         }
 
@@ -154,6 +162,7 @@ class Life:
             parts.twin.load_state_dict(saved["twin"])
             parts.twin_agent.load_state_dict(self.begin)
         self.tally.load_state_dict(saved["tally"])
+        self.selection.load_state_dict(saved.get("selection", {}), self.folder.checkpoints)
         checkpoint.set_generator_states(saved["generators"])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -11,8 +13,10 @@ from sojourn.agents import Agent, Rollout
 from sojourn.envs import Crowd, Stream
 
 from . import resume
-from .build import build_agent, build_stream
+from .build import build_agent, build_stream, seed_everything
+from .evaluation import frozen_copy
 from .settings import Settings
+from .spaces import load_agent
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,24 @@ class Trained:
 def load(where: str | Path = "latest") -> Trained:
     """The agent of `latest`, of a run folder (its newest checkpoint) or of a checkpoint file.
 
-    Raises UsageError for a path that is none of these, RunError when nothing can be read.
+    Raises UsageError for a path that is none of these and where the environments have other spaces
+    than the checkpoint, RunError when nothing can be read.
     """
     content = resume.find(str(where)).content
     config = resume.saved_config(content)
-    agent = build_agent(config, build_stream(config, config.seed))
-    agent.load_state_dict(content["agent"])
-    return Trained(agent.requires_grad_(False).eval(), config)
+    return Trained(agent_of(config, content), config)
+
+
+def agent_of(config: DictConfig, content: Mapping[str, Any] | None) -> Agent:
+    """The agent of a checkpoint's content, or (None) as it was made at the start of the run.
+
+    A copy with frozen parameters. Raises UsageError as `load`. Where the agent is made anew the
+    global generators are seeded as the run seeded them.
+    """
+    if content is None:
+        seed_everything(int(config.seed))
+    stream = build_stream(config, config.seed)
+    agent = build_agent(config, stream)
+    if content is not None:
+        load_agent(agent, stream.interface, content)
+    return frozen_copy(agent)

@@ -44,7 +44,8 @@ class Panel:
     """One pair of axes, from `start` on. `kind` draws lines with bands or points with whiskers.
 
     `reference` draws a thin line of comparison: (label, x, y); `borders` are places on the x axis
-    where something changes; `empty` is said where no curve has a known point.
+    where something changes; `empty` is said where no curve has a known point. The y axis of a `log`
+    panel shows powers of ten, and only what is above 0.
     """
 
     title: str
@@ -56,6 +57,7 @@ class Panel:
     borders: Sequence[float] = ()
     start: float | None = 0.0
     empty: str = "no finished episode"
+    y_scale: Literal["linear", "log"] = "linear"
 
     def shifts(self) -> list[float]:
         """How far the points of every curve stand from their places: side by side where several
@@ -69,13 +71,33 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """A heat map: means over runs `[num_rows, num_columns]`, NaN where nothing is known; 1 is full
+    and 0 is no colour. `low`, `high` and `num_runs` are as in a curve.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    columns: Sequence[str]
+    rows: Sequence[str]
+    mean: Array
+    low: Array
+    high: Array
+    num_runs: Array
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A figure as data: its file's `name` without an ending, what it says and its panels."""
+    """A figure as data: its file's `name` without an ending, what it says, and its panels or heat
+    maps.
+    """
 
     name: str
     title: str
     caption: str
-    panels: Sequence[Panel]
+    panels: Sequence[Panel] = ()
+    grids: Sequence[Grid] = ()
 
 
 def labels_of(panels: Sequence[Panel]) -> list[str]:
@@ -87,8 +109,12 @@ def limits(panels: Sequence[Panel]) -> tuple[float, float]:
     """Common limits of panels in one unit, from their means: a band over two runs dwarfs them."""
     drawn = [curve.mean for panel in panels for curve in panel.curves]
     drawn += [panel.reference[2] for panel in panels if panel.reference is not None]
-    known = np.concatenate([np.zeros(1), *(values[np.isfinite(values)] for values in drawn)])
-    low, high = float(known.min()), float(known.max())
+    known = np.concatenate([np.zeros(0), *(values[np.isfinite(values)] for values in drawn)])
+    if any(panel.y_scale == "log" for panel in panels):
+        above = known[known > 0]
+        low, high = (float(above.min()), float(above.max())) if len(above) else (1.0, 10.0)
+        return low / 1.5, high * 1.5
+    low, high = min(float(known.min(initial=0.0)), 0.0), float(known.max(initial=0.0))
     margin = 0.15 * (high - low) or 1.0
     return (low - margin if low < 0 else 0.0), high + margin
 
@@ -106,4 +132,21 @@ def panel_table(panels: Sequence[Panel]) -> dict[str, list[Cell]]:
             for name in ("x", "mean", "low", "high"):
                 columns[name] += [float(value) for value in getattr(curve, name)]
             columns["num_runs"] += [int(value) for value in curve.num_runs]
+    return columns
+
+
+def grid_table(grids: Sequence[Grid]) -> dict[str, list[Cell]]:
+    """The numbers of heat maps as columns, a row for every cell."""
+    columns: dict[str, list[Cell]] = {
+        name: [] for name in ("panel", "row", "column", "mean", "low", "high", "num_runs")
+    }
+    for grid in grids:
+        for (row, column), mean in np.ndenumerate(grid.mean):
+            columns["panel"].append(grid.title)
+            columns["row"].append(grid.rows[row])
+            columns["column"].append(grid.columns[column])
+            columns["mean"].append(float(mean))
+            columns["low"].append(float(grid.low[row, column]))
+            columns["high"].append(float(grid.high[row, column]))
+            columns["num_runs"].append(int(grid.num_runs[row, column]))
     return columns

@@ -6,17 +6,18 @@ import os
 from collections.abc import Sequence
 
 import torch
-from omegaconf import DictConfig
 
-from sojourn.agents import Agent, SharedLuck
+from sojourn.agents import SharedLuck
 
-from .build import build_agent, build_stream, derived_seed, seed_everything
+from .build import build_stream, derived_seed
 from .errors import EXIT_OK, RunError
-from .evaluation import EVALUATION_LUCK, frozen_copy
+from .evaluation import EVALUATION_LUCK
+from .loading import agent_of
 from .progress import plain_console
 from .recordings.film import Plan, film
 from .recordings.frames import frames, save_gif
-from .recordings.request import Take, request
+from .recordings.movie import save_mp4
+from .recordings.request import MP4, request
 from .settings import Settings
 
 
@@ -36,22 +37,14 @@ def record(words: Sequence[str]) -> int:
     )
     memory = wanted.config.choices.memory
     titles = [f"{memory}, {take.title}" for take in wanted.takes]
-    lives = [film(agent_of(wanted.config, take), plan) for take in wanted.takes]
+    lives = [film(agent_of(wanted.config, take.content), plan) for take in wanted.takes]
     try:
         wanted.output.parent.mkdir(parents=True, exist_ok=True)
-        count = save_gif(wanted.output, frames(titles, lives), wanted.frames_per_second)
+        save = save_mp4 if wanted.output.suffix.lower() == MP4 else save_gif
+        count = save(wanted.output, frames(titles, lives), wanted.frames_per_second)
     except OSError as error:
         raise RunError(f"{wanted.output}: cannot be written ({error})") from error
     size = wanted.output.stat().st_size / 1e6
     said = f"{count} frames of lifetime {wanted.lifetime} (root seed {wanted.seed}), {size:.1f} MB"
     plain_console().print(f"{said}: {wanted.output}", markup=False, highlight=False)
     return EXIT_OK
-
-
-def agent_of(config: DictConfig, take: Take) -> Agent:
-    """The agent of a checkpoint, or as it was made at the start of the run."""
-    seed_everything(int(config.seed))
-    agent = build_agent(config, build_stream(config, config.seed))
-    if take.content is not None:
-        agent.load_state_dict(take.content["agent"])
-    return frozen_copy(agent)

@@ -15,10 +15,13 @@ from sojourn.envs import Reference, Stream, is_provisional
 
 from .episodes import Episodes, Regret
 from .figures import Curve, Panel, draw
+from .panels import Picture
+from .privileges import privileges
 from .results import Array, RunResult
 from .tracker import MAX_EPISODES
 
 NUM_SEGMENTS = 20  # of a lifetime that are looked at for their tasks
+LAG_SEGMENTS = 256  # the same for the steps between a cue and its use: ladders grow slowly
 LAST = 0.1  # fraction of a run that counts as its start or its end
 ORDINALS = ("1st", "2nd", "3rd", "4th", "5th")
 
@@ -39,6 +42,7 @@ def summarise(
     return {
         "choices": {str(k): v for k, v in result.config.choices.items()},
         "seed": result.config.seed,
+        "privileges": privileges(result.config),
         "steps": result.last_step,
         "updates": len(result.metrics.get("step", ())),
         **asdict(sizes),
@@ -52,6 +56,7 @@ def summarise(
         },
         "regret_start": _by_episode(start),
         "regret_end": _by_episode(end),
+        "return_end": _mean(end.achieved),
         "evaluation": evaluation,
     }
 
@@ -79,6 +84,13 @@ def comparators(stream: Stream) -> dict[str, str]:
     }
 
 
+def lags(stream: Stream) -> dict[str, int]:
+    """Task name -> steps from cue to use, of the first tasks of the first lifetime that have it."""
+    count = min(stream.num_segments(0) or LAG_SEGMENTS, LAG_SEGMENTS)
+    tasks = [stream.segment(0, index).task for index in range(count)]
+    return {task.name: task.lag for task in tasks if task.lag is not None}
+
+
 def references(stream: Stream) -> dict[str, Reference | None]:
     """Task name -> its reference, from the first segments of the first lifetime."""
     tasks = [stream.segment(0, index).task for index in range(NUM_SEGMENTS)]
@@ -100,6 +112,12 @@ def reference_row(reference: Reference | None) -> dict[str, Any] | None:
 
 def draw_regret(result: RunResult) -> None:
     """Write regret.png and regret.csv into the run folder."""
+    shown = regret_picture(result)
+    draw(result.path / f"{shown.name}.png", shown.title, shown.caption, shown.panels)
+
+
+def regret_picture(result: RunResult) -> Picture:
+    """Regret over training: by episode within a task, and summed."""
     curves = result.curves()
     memory, stream = result.config.choices.memory, result.config.choices.stream
     step = np.append(0, curves.step)
@@ -108,8 +126,8 @@ def draw_regret(result: RunResult) -> None:
         for i, values in enumerate(curves.by_episode)
     ]
     total = _single("this run", step, np.append(0.0, curves.cumulative))
-    draw(
-        result.path / "regret.png",
+    return Picture(
+        "regret",
         f"{memory} on {stream}, seed {result.config.seed}",
         f"One run (n = 1), {len(curves.step)} windows. {regret_scale([result.summary])}",
         [
@@ -176,6 +194,10 @@ def _with_error(number: Mapping[str, float | None]) -> str:
     if mean is None:
         return "-"
     return f"{mean:.3f}" if error is None else f"{mean:.3f} ± {error:.3f} (s.e.)"
+
+
+def _mean(values: Array) -> float | None:
+    return float(np.mean(values)) if len(values) and np.isfinite(values).all() else None
 
 
 def _by_episode(episodes: Episodes) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from .episodes import Episodes, cumulative_regret, regret_by_window, window_edges
 from .errors import RunError
 from .folder import is_locked, read_json
+from .measures.trained import TrainedSegments
 from .tables import Columns, read_table
 from .tracker import MAX_EPISODES
 
@@ -64,6 +65,11 @@ class RunResult:
     def steps_per_update(self) -> int:
         return int(self.config.num_lifetimes) * int(self.config.slice_steps)
 
+    @property
+    def backend(self) -> str:
+        """What its environments were played by."""
+        return str(self.config.stream.get("backend", "auto"))
+
     @cached_property
     def summary(self) -> Mapping[str, Any]:
         """summary.json, written when a run ends; empty before."""
@@ -79,6 +85,12 @@ class RunResult:
     def episodes(self) -> Episodes:
         """The finished episodes of training."""
         return Episodes.from_table(self.path / "episodes.csv")
+
+    @cached_property
+    def segments(self) -> TrainedSegments:
+        """The segments of training that were lived to their end."""
+        path = self.path / "episodes.csv"
+        return TrainedSegments.from_table(path, int(self.config.num_lifetimes))
 
     @property
     def last_step(self) -> int:
@@ -97,6 +109,13 @@ class RunResult:
         if last >= 1:
             return self.episodes.where(slice(-int(last), None))
         return self.episodes.where(self.episodes.step > (1.0 - last) * self.last_step)
+
+    def final_split(self, last: float) -> tuple[float, float]:
+        """Transient and residual regret of the segments that ended while the last episodes did."""
+        if last < 1:
+            return self.segments.split((1.0 - last) * self.last_step, self.last_step)
+        first = self.final_episodes(last).step.min(initial=self.last_step)
+        return self.segments.split(first - 1, self.last_step)
 
     def first_episodes(self, first: float) -> Episodes:
         """The episodes of the first fraction of the run's steps, at least its first update."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 from . import catalog, checkpoint
 from .config import Override, group_of, set_values
 from .errors import RunError, UsageError
-from .folder import LATEST, latest_run
+from .folder import BEST, LATEST, latest_run
+from .scale import FULL, GROUP
 
 # What a saved life depends on: a checkpoint does not fit another memory, stream or number of rows.
 FIXED = ("memory", "stream", "agent", "seed", "num_lifetimes", "memory_reset")
@@ -32,13 +33,16 @@ class Resumption:
     remarks: list[str]
 
 
-def find(where: str, key: str = "resume=") -> Resumption:
-    """The checkpoint that `resume=` names: `latest`, a run folder or a checkpoint file.
+def find(where: str, key: str = "resume=", newest: Callable[[], Path] = latest_run) -> Resumption:
+    """The checkpoint that `resume=` names: `latest`, `best`, a run folder or a checkpoint file.
 
-    In a folder the newest readable one is taken. Raises UsageError (which calls the path by `key`)
-    for a path that is neither, RunError when nothing can be read.
+    In a folder the newest readable one is taken; `best` is the best one of the `newest` run. Raises
+    UsageError (which calls the path by `key`) for a path that is none of them, RunError when
+    nothing can be read.
     """
-    path = latest_run() if where == LATEST else Path(where)
+    path = newest() if where in (LATEST, BEST) else Path(where)
+    if where == BEST:
+        path = _best_of(path, key)
     if path.is_file():
         folder = path.resolve().parent.parent
         file = path.resolve()
@@ -48,7 +52,7 @@ def find(where: str, key: str = "resume=") -> Resumption:
         return Resumption(_shown(folder), file, checkpoint.load(file), [])
     if not path.is_dir():
         raise UsageError(
-            f"{key}{where}: no such folder or file; give latest, a run folder or a checkpoint. "
+            f"{key}{where}: no such folder or file; give latest, best, a folder or a checkpoint. "
             f"Quote a path with spaces or # for the shell: '{key}a b'"
         )
     if not (path / "checkpoints").is_dir():
@@ -58,12 +62,25 @@ def find(where: str, key: str = "resume=") -> Resumption:
     return Resumption(path, file, content, remarks)
 
 
+def _best_of(run: Path, key: str) -> Path:
+    path = run / "checkpoints" / BEST
+    if not path.is_file():
+        raise UsageError(
+            f"{key}{BEST}: {run} has no best checkpoint yet, the first is chosen after "
+            f"checkpoint_every steps; give {LATEST}"
+        )
+    return path
+
+
 def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig, list[str]]:
     """The saved configuration under new overrides, and a line for every key that changed.
 
     Raises UsageError naming the keys that a checkpoint cannot follow.
     """
     chosen = [override for override in overrides if override.is_group]
+    for override in overrides:
+        if override.key == GROUP and override.value != saved.get(GROUP, FULL):
+            raise UsageError(f"{override.text}: chosen when a run begins; give its keys themselves")
     config = saved.copy()
     for override in chosen:
         catalog.check_option(override.key, override.value)
@@ -141,6 +158,8 @@ def drop_later(file: Path) -> list[Path]:
     later = [p for p in checkpoint.newest_first(file.parent) if checkpoint.step_of(p) > step]
     for path in (*later, *file.parent.glob(".step_*")):
         path.unlink()
+    if not (file.parent / BEST).exists():
+        checkpoint.mark_best(file.parent, None)
     return later
 
 

@@ -5,24 +5,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
 
-from sojourn.agents import Agent, Rollout, Trainer, Trajectory
+from sojourn.agents import Agent, Rollout, Trainer, Trajectory, from_all_ranks
 from sojourn.envs import Schedule
 
 from . import checkpoint
 from .folder import RunFolder
+from .pace import Pace
 from .plasticity_probe import PlasticityProbe
 from .recorder import Recorder
+from .selection import Selection
 from .settings import Settings
+from .spaces import num_values
 from .stopping import StopRequest
 from .tracker import RegretTracker
 
 DEBUG_UPDATES = 3
 
 Evaluator = Callable[[Agent], Mapping[str, float]]
+
+
+class Spent(NamedTuple):
+    """Seconds of one update, and of the acting in it."""
+
+    seconds: float
+    collect_seconds: float
 
 
 class Run:
@@ -47,6 +57,8 @@ class Run:
         self.recorder, self.folder, self.settings = recorder, folder, settings
         self.config, self.evaluation = config, evaluation
         self.tracker = RegretTracker()
+        self.selection = Selection()
+        self.pace = Pace()
         self.plasticity = PlasticityProbe(agent, settings.plasticity_every)
         self.step = 0
         self.updates = 0
@@ -58,27 +70,41 @@ class Run:
         return planned_steps(self.settings)
 
     @property
+    def _has_ended(self) -> bool:
+        end = last_step(self.settings)
+        return end is not None and self.step >= end
+
+    @property
     def _schedule(self) -> Schedule:
         return self.rollout.crowd.stream.schedule
 
     def live(self, stop: StopRequest) -> bool:
         """Run until the budget is spent (True) or a stop is asked for (False); saves either way."""
         self._checkpoint()
-        while self.num_steps is None or self.step < self.num_steps:
-            if stop.signal is not None:
+        while not self._has_ended:
+            if any(from_all_ranks(stop.signal is not None)):
                 self._checkpoint()
                 return False
-            self._advance()
+            end = last_step(self.settings)
+            if self.pace.add(self.advance().seconds) and end is not None:
+                self.recorder.note(self._left(end))
             self._evaluate()
             if self._crossed(self.settings.checkpoint_every):
                 # Episodes without end would otherwise leave no trace in the table.
                 self.recorder.record_running(self.step, self.rollout.crowd.running_episodes())
+                self.selection.end_stretch(self.step)
                 self._checkpoint()
         self._checkpoint()
         return True
 
-    def _advance(self) -> None:
-        """One update."""
+    def _left(self, end: int) -> str:
+        """How long the rest of the budget takes, evaluations apart."""
+        updates = max(0, -(-(end - self.step) // self.settings.steps_per_update))
+        left = self.pace.per_update() * updates
+        return f"{updates:,} updates are left: about {left} at the speed of the first"
+
+    def advance(self) -> Spent:
+        """One update, written down but not saved."""
         begin = time.perf_counter()
         collected = looked = begin  # a trainer that keeps no slices lives all the time
 
@@ -99,6 +125,7 @@ class Run:
         self.step += settings.steps_per_update
         self.updates += 1
         metrics = done.metrics | self.tracker.update(done.episodes, settings.slice_steps)
+        self.selection.add(metrics["continual/regret"], -metrics["charts/episodic_return"])
         metrics |= {
             "time/collect_seconds": collected - begin,
             "time/update_seconds": end - looked,
@@ -108,6 +135,7 @@ class Run:
         self.recorder.record(self.step, self.updates, metrics, done.episodes)
         if self.settings.debug:
             self._check_finite(metrics)
+        return Spent(end - begin, collected - begin)
 
     def _diagnose(self, trajectory: Trajectory) -> None:
         """Measure the memory on the slice just lived, with the parameters that lived it."""
@@ -147,7 +175,11 @@ class Run:
             return
         self._saved = self.step
         checkpoint.save(
-            self.folder.checkpoints, self.step, self.state_dict(), self.settings.keep_checkpoints
+            self.folder.checkpoints,
+            self.step,
+            self.state_dict(),
+            self.settings.keep_checkpoints,
+            self.selection.best_step,
         )
         self.folder.set_status("running", self.step)
 
@@ -159,8 +191,10 @@ class Run:
             "agent": self.agent.state_dict(),
             "schedule": self._schedule.state_dict(),
             "rollout": self.rollout.state_dict(),
+            "num_values": num_values(self.rollout.crowd.interface),
             "trainer": self.trainer.state_dict(),
             "tracker": self.tracker.state_dict(),
+            "selection": self.selection.state_dict(),
             "rows": self.recorder.rows(),
             "generators": checkpoint.generator_states(),
         }
@@ -175,12 +209,19 @@ class Run:
         if _kind(saved["config"]) == _kind(self.config):  # another trainer begins anew
             self.trainer.load_state_dict(saved["trainer"])
         self.tracker.load_state_dict(saved["tracker"])
+        self.selection.load_state_dict(saved.get("selection", {}), self.folder.checkpoints)
         checkpoint.set_generator_states(saved["generators"])
 
 
 def _kind(config: str) -> str:
     """The class of a configuration's trainer."""
     return str(OmegaConf.select(OmegaConf.create(config), "trainer._target_"))
+
+
+def last_step(settings: Settings) -> int | None:
+    """Where a run stops: the end of its budget, or `stop_step` before it; None never."""
+    ends = [end for end in (planned_steps(settings), settings.stop_step) if end is not None]
+    return min(ends, default=None)
 
 
 def planned_steps(settings: Settings) -> int | None:

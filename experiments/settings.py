@@ -18,13 +18,15 @@ MAX_SEED = 2**63 - 1
 class EvaluationSettings:
     """Fresh lifetimes lived with frozen outer parameters after training; none when `num_lifetimes`
     is 0. `every` so many steps some of them are lived beside the training as well (0: never);
-    `stream` are the words that make the held-out stream from the run's own.
+    `stream` are the words that make the held-out stream from the run's own. Under `conditions` the
+    trained agent is evaluated at the end, with a page of it (none: no page).
     """
 
     num_lifetimes: int
     steps: int
     every: int = 0
     stream: Sequence[str] = ()
+    conditions: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Settings:
     debug: bool
     quiet: bool
     evaluation: EvaluationSettings
-    plasticity_every: int = 0  # runs of earlier versions do not have it
+    plasticity_every: int = 0  # runs of earlier versions do not have this key and those below
+    scale: str = "full"
+    estimate: bool = False
+    stop_step: int | None = None
 
     @classmethod
     def from_config(cls, config: DictConfig) -> Settings:
@@ -106,6 +111,8 @@ class Settings:
             raise UsageError(
                 f"num_steps: expected at least 1, or null for an endless run, got {self.num_steps}"
             )
+        if self.stop_step is not None and self.stop_step < 1:
+            raise UsageError(f"stop_step: expected at least 1, or null, got {self.stop_step}")
         if self.evaluation.num_lifetimes < 0 or self.evaluation.steps < 1:
             raise UsageError(
                 "evaluation: expected num_lifetimes >= 0 and steps >= 1, "
@@ -117,6 +124,10 @@ class Settings:
             )
         if self.evaluation.every and not self.evaluation.num_lifetimes:
             raise UsageError("evaluation.every: expected evaluation.num_lifetimes >= 1 beside it")
+        if self.evaluation.conditions and not self.evaluation.num_lifetimes:
+            raise UsageError(
+                "evaluation.conditions: expected evaluation.num_lifetimes >= 1 beside it"
+            )
 
     @property
     def steps_per_update(self) -> int:

@@ -31,8 +31,8 @@ class Interval:
 
     def __str__(self) -> str:
         if np.isnan(self.low):
-            return f"{self.mean:.3f}" if np.isfinite(self.mean) else "-"
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+            return f"{self.mean:z.3f}" if np.isfinite(self.mean) else "-"
+        return f"{self.mean:z.3f} [{self.low:z.3f}, {self.high:z.3f}]"
 
 
 @dataclass(frozen=True)

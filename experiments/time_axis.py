@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .statistics import band
 from .tables import Columns, read_table
 
 MOST_BORDERS = 40  # more would hide the curves
+WIDE = 30.0  # largest over smallest mean, from which on an axis shows powers of ten
 
 # Title -> the columns of diagnostics.csv that tell it, and what they are measured in.
 MEASURES = {
@@ -66,13 +68,23 @@ def memory_panels(groups: Sequence[Group], x_label: str) -> list[Panel]:
         return []
     panels = []
     for title, (pattern, unit) in MEASURES.items():
-        curves = []
+        found = {}
         for group in groups:
-            found = [_measure(tables[id(run)], pattern) for run in group.runs]
-            curve = _curve(group.label, [one for one in found if one])
-            curves += [curve] if curve is not None else []
-        panels.append(Panel(title, x_label, unit, curves, empty=UNMEASURED))
+            lives = [_measure(tables[id(run)], pattern) for run in group.runs]
+            found[group.label] = _common([life for life in lives if life])
+        wide = _is_wide([values for _, values in found.values() if values.size])
+        curves = [_curve(label, *one, wide) for label, one in found.items() if one[1].size]
+        scale: Literal["linear", "log"] = "log" if wide else "linear"
+        label = f"{unit}, geometric mean" if wide else unit
+        panels.append(Panel(title, x_label, label, curves, empty=UNMEASURED, y_scale=scale))
     return panels
+
+
+def _is_wide(groups: Sequence[Array]) -> bool:
+    """Whether, of values above 0, those of one group would lie on the axis of another's."""
+    means = [float(values.mean()) for values in groups]
+    above = all(float(values.min()) > 0 for values in groups)
+    return bool(means) and above and max(means) > WIDE * min(means)
 
 
 def _table(run: RunResult) -> Columns:
@@ -101,11 +113,17 @@ def _measure(columns: Columns, pattern: str) -> dict[float, float]:
     }
 
 
-def _curve(label: str, runs: Sequence[dict[float, float]]) -> Curve | None:
-    """The mean over runs at the steps that all of them measured."""
-    if not runs:
-        return None
-    steps = sorted(set.intersection(*(set(run) for run in runs)))
-    values: Array = np.array([[run[step] for step in steps] for run in runs])
-    found = band(values.reshape(len(runs), len(steps)))
-    return Curve(label, np.array(steps), found.mean, found.low, found.high, found.num_runs)
+def _common(runs: Sequence[dict[float, float]]) -> tuple[Array, Array]:
+    """The steps that all runs measured `[num_steps]`, and the values `[num_runs, num_steps]`."""
+    steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
+    values = np.array([[run[step] for step in steps] for run in runs])
+    return np.array(steps), values.reshape(len(runs), len(steps))
+
+
+def _curve(label: str, steps: Array, values: Array, wide: bool) -> Curve:
+    """The mean over runs; where powers of ten are shown, that of the logarithms."""
+    found = band(np.log(values) if wide else values)
+    mean, low, high = found.mean, found.low, found.high
+    if wide:
+        mean, low, high = np.exp(mean), np.exp(low), np.exp(high)
+    return Curve(label, steps, mean, low, high, found.num_runs)

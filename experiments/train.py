@@ -6,31 +6,51 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from omegaconf import OmegaConf
 
-from . import launch
+from sojourn.agents import rank
+
+from . import launch, together
 from .build import Parts, build
-from .errors import EXIT_FAILURE, EXIT_OK, RunError
+from .debugging import watched
+from .errors import EXIT_FAILURE, EXIT_OK, RunError, UsageError
 from .evaluation_beside import PeriodicEvaluation
 from .finish import finish
 from .folder import RunFolder
-from .progress import Display, choose_display
+from .progress import Display, choose_display, plain_console
 from .provenance import command_line
 from .recorder import Recorder
 from .request import Request, open_folder, prepare
-from .run import Run, planned_steps
+from .run import Run, last_step
+from .spaces import check_spaces
 from .stopping import StopRequest, exit_code
 
 
 def train(words: Sequence[str]) -> int:
-    """Run `sojourn train`; returns the exit code. Raises UsageError before anything is written."""
+    """Run `sojourn train`; returns the exit code. Raises UsageError before anything is written.
+
+    Processes that `torchrun` started share the run.
+    """
+    with together.joined():
+        return _train(words)
+
+
+def _train(words: Sequence[str]) -> int:
     request = prepare(words)
+    together.check(request)
+    if request.settings.estimate:
+        return _estimate(request)
     parts = build(request.config, request.settings)
+    together.check_parts(request, parts)
+    if rank() > 0:
+        return together.follow(request, parts)
+    if request.resumption is not None:
+        check_spaces(parts.agent, parts.stream.interface, request.resumption.content)
     beside = PeriodicEvaluation(request.config, request.settings, parts.stream)
     folder = open_folder(request)
-    total = planned_steps(request.settings)
+    total = last_step(request.settings)
     display = choose_display(request.settings.quiet, total, request.start_step)
     try:
         with StopRequest() as stop:
@@ -42,6 +62,17 @@ def train(words: Sequence[str]) -> int:
         parts.rollout.crowd.close()
         display.close()
         folder.close()
+
+
+def _estimate(request: Request) -> int:
+    """Say what the run would take, and leave nothing."""
+    if request.resumption is not None:
+        raise UsageError("estimate: of a new run; one that goes on soon says what is left of it")
+    from .forecast import forecast  # imported where asked for: it makes runs itself
+
+    for line in forecast(request.words).lines():
+        plain_console().print(line, markup=False, highlight=False)
+    return EXIT_OK
 
 
 def _start(
@@ -86,7 +117,9 @@ def _start(
 def _live(request: Request, parts: Parts, run: Run, stop: StopRequest) -> int:
     """Live to the end of the budget or to a stop, and leave the folder in order either way."""
     try:
-        with _warnings_noted(run.recorder):
+        with _warnings_noted(run.recorder), ExitStack() as debugging:
+            if request.settings.debug:
+                debugging.enter_context(watched(run.agent))
             if request.resumption is not None:
                 run.load_state_dict(request.resumption.content)
             finished = run.live(stop)
@@ -129,6 +162,8 @@ def _fail(run: Run, error: Exception) -> int:
     with suppress(OSError):  # on a full disk the lines below are all that is left
         run.recorder.log(traceback.format_exc())
         run.folder.set_status("failed", run.step, message)
+    if run.settings.debug:
+        traceback.print_exc()
     print(f"sojourn: failed at step {run.step:,}: {message}", file=sys.stderr)
     print(f"sojourn: see {run.folder.log_file}; resume with: {_resume(run)}", file=sys.stderr)
     return EXIT_FAILURE

@@ -14,6 +14,7 @@ of each other, `Chain` lets each feed the next, `Hybrid` puts two side by side.
 
 from .anchored import AnchoredGradient as AnchoredGradient
 from .attention import AttentionMemory as AttentionMemory
+from .backend import check_backends as check_backends
 from .cache import Cache as Cache
 from .cache import GrowingCache as GrowingCache
 from .cache import SlidingWindow as SlidingWindow

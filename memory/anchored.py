@@ -23,11 +23,12 @@ from torch.nn import functional
 from .fast_net import Factors, FastNet, LinearNet
 from .grid import Grid
 from .heads import Heads
-from .limits import limit_gain, shorten
+from .limits import GainLimit, shorten
 from .mixing import Decay
 from .motion import LayerBlock, Mixing, split_blocks
 from .objective import Objective
 from .pair_window import BlockPairs, PairWindow
+from .rule import Rule
 from .solver import Solver
 from .views import Tokens
 
@@ -79,15 +80,16 @@ class AnchoredGradient(Solver):
         super().__init__(heads, objective)
         if not largest_error > 0:
             raise ValueError(f"largest_error must be above 0, got {largest_error}; use 2.0")
-        if not largest_gain > 0:
-            raise ValueError(f"largest_gain must be above 0, got {largest_gain}; use 1.0")
         self.net = net(heads)
         self.mixing = mixing(heads, chunk_size)
         self.window = PairWindow(heads, window)
         self.gates = self.mixing.gates
         self.chunk_size = chunk_size
-        self.largest_gain = largest_gain
+        self.gain_limit = GainLimit(largest_gain)
         self.longest_error = largest_error * heads.value_width**0.5
+
+    def check_rule(self, rule: Rule) -> None:
+        self.mixing.check_rule(rule, len(self.net.layers))
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """Leaves of every layer, `[B, H, out, in]`: `weights_*` and others of the mixing; `phase`.
@@ -164,34 +166,30 @@ class AnchoredGradient(Solver):
                 full=full,
                 restarted=restarted,
                 layer=number,
-                num_layers=len(self.net.layers),
             )
             moved[layer] = self.mixing.move(one, leaves[layer])
         read = self.net.read(block.query, lambda layer, x: moved[layer].apply(x))
         return read, {layer: after.leaves for layer, after in moved.items()}
 
     def _factors(self, block: Block, anchors: Mapping[str, Tensor]) -> dict[str, Factors]:
-        """Every pair's gradient, at the anchor or, after a reset, at the initial weights."""
+        """Every pair's limited gradient, at the anchor or, after a reset, the initial weights."""
         factors = self._factors_at(anchors, block)
-        if block.restarted is None:
-            return factors
-        initial = {layer: self.net.initial(layer) for layer in self.net.layers}
-        fresh = self._factors_at(initial, block)
-        restarted = block.restarted[:, None, :, None]
-        return {
-            layer: Factors(
-                *(
-                    torch.where(restarted, new, old)
-                    for new, old in zip(fresh[layer], factors[layer], strict=True)
+        if block.restarted is not None:
+            initial = {layer: self.net.initial(layer) for layer in self.net.layers}
+            fresh = self._factors_at(initial, block)
+            restarted = block.restarted[:, None, :, None]
+            for layer, (errors, inputs) in factors.items():
+                factors[layer] = Factors(
+                    torch.where(restarted, fresh[layer].errors, errors),
+                    torch.where(restarted, fresh[layer].inputs, inputs),
                 )
-            )
-            for layer in self.net.layers
-        }
+        limited: dict[str, Factors] = self.gain_limit(factors)
+        return limited
 
     def _factors_at(self, weights: Mapping[str, Tensor], block: Block) -> dict[str, Factors]:
-        """Every pair's gradient at `weights`, its gain limited."""
+        """Every pair's gradient at `weights`."""
         gradient = partial(self._loss_gradient, block.value)
-        return limit_gain(self.net.factors(weights, block.key, gradient), self.largest_gain)
+        return self.net.factors(weights, block.key, gradient)
 
     def _loss_gradient(self, value: Tensor, prediction: Tensor) -> Tensor:
         return shorten(self.objective.gradient(prediction, value), self.longest_error)

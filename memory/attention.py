@@ -69,7 +69,7 @@ class AttentionMemory(MemoryCore):
             )
         self.cache = cache(seen)
         self.grows = self.cache.grows
-        self.estimator = estimator(heads)
+        self.estimator = estimator(seen)
         self.readout = readout(heads)
         self.feature_sizes = [self.views.num_features, self.readout.num_features]
         self.projection = project_pieces(width, [self.views, self.readout])

@@ -113,6 +113,13 @@ class CellMomentum(Mixing):
         old_share = 0.5 ** (chunk_size / half_lives)
         self.log_step = nn.Parameter(torch.log(old_share**-2 - 1) / 2)
 
+    def check_rule(self, rule: Rule, num_layers: int) -> None:
+        if isinstance(rule, CellStep) and rule.num_rates not in (1, num_layers):
+            raise ValueError(
+                f"num_rates must be 1 or the net's {num_layers} layers, got {rule.num_rates}; "
+                f"use {num_layers}"
+            )
+
     def init_state(self, batch: int, like: Tensor) -> dict[str, Tensor]:
         """`cell_momentum` `[B, H, 2]`: sum and number of the m_t of the running cell."""
         return {"cell_momentum": like.new_zeros(batch, self.heads.num_heads, 2)}
@@ -198,13 +205,7 @@ def _row_lengths(weights: Tensor) -> Tensor:
 
 def _of_layer(shares: Tensor, block: LayerBlock) -> Tensor:
     """`[B, H, 1, P]` of the block's layer, from one row for all layers or one for each."""
-    num_rates = shares.shape[-2]
-    if num_rates not in (1, block.num_layers):
-        raise ValueError(
-            f"num_rates must be 1 or the net's {block.num_layers} layers, got {num_rates}; "
-            f"use {block.num_layers}"
-        )
-    row = block.layer if num_rates > 1 else 0
+    row = block.layer if shares.shape[-2] > 1 else 0
     return shares[..., row : row + 1, :]
 
 

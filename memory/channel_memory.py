@@ -15,6 +15,7 @@ from collections.abc import Callable
 from tensordict import TensorDict
 from torch import Tensor
 
+from .backend import choose_backend
 from .channel_rule import ChannelDelta, ChannelRule
 from .channel_solver import ChannelSolver, ExactChannel
 from .core import MemoryCore
@@ -30,7 +31,7 @@ class ChannelGatedMemory(MemoryCore):
 
     The pieces are factories that take `Heads`, the solver the rule. A token makes one write and one
     query per head. `commit` moves the snapshot of `SnapshotChannel` and is ignored by
-    `ExactChannel`.
+    `ExactChannel`. `backend`: `torch`, `fla` or `auto` (`memory/backend.py`).
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class ChannelGatedMemory(MemoryCore):
         rule: Callable[[Heads], ChannelRule] = ChannelDelta,
         solver: Callable[[ChannelRule], ChannelSolver] = ExactChannel,
         readout: Callable[[Heads], Readout] = Readout,
+        backend: str = "torch",
     ) -> None:
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width)
         self.views = views(heads)
-        self.rule = rule(heads)
+        self.rule = rule(self.views.token_heads)
         self.solver = solver(self.rule)
+        choose_backend(self.solver, backend)
         self.reads_commits = self.solver.reads_commits
         self.readout = readout(heads)
         pieces: list[Piece] = [self.views, self.rule, self.readout]

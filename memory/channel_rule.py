@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .backend_kernels import CHANNEL_DELTA, CHANNEL_HEBBIAN, FEEDBACK_DELTA, Kernel
 from .channel_gates import ChannelRate, ChannelRetention
 from .gates import Gate, RetentionGate, WriteRate
 from .heads import Heads, Piece
@@ -40,6 +41,8 @@ class Edits(NamedTuple):
     """`[B, E, M, V]`"""
     log_retention: Tensor
     """`[B, E, M, K]`, or `[B, E, M, 1]` for one in all channels; <= 0."""
+    erase_rate: Tensor | None = None
+    """`[B, E, M, K]` or `[B, E, M, 1]`: erase = rate * write, where the rule knows one."""
 
 
 class ChannelRule(Piece, ABC):
@@ -47,6 +50,8 @@ class ChannelRule(Piece, ABC):
 
     predicts_with: Prediction = "decayed"
     edits_per_token: int = 1
+    kernel: Kernel | None = None
+    """The kernel that can run its edits; see `backend_kernels`."""
 
     def __init__(self, heads: Heads, gates: Mapping[str, Piece], num_experts: int = 1) -> None:
         super().__init__(heads)
@@ -86,6 +91,7 @@ class ChannelHebbian(ChannelRule):
     """Adds every value in full; key channels fade at their own rates."""
 
     predicts_with: Prediction = "none"
+    kernel = CHANNEL_HEBBIAN
 
     def __init__(
         self, heads: Heads, retention: Callable[[Heads], Piece] = ChannelRetention
@@ -100,6 +106,8 @@ class ChannelHebbian(ChannelRule):
 class ChannelDelta(ChannelRule):
     """The delta rule with one write rate per head after a decay per key channel."""
 
+    kernel = CHANNEL_DELTA
+
     def __init__(
         self,
         heads: Heads,
@@ -112,7 +120,7 @@ class ChannelDelta(ChannelRule):
         gates = self.gate_values(features)
         query, key, value = tokens
         rate = gates["write_rate"].unsqueeze(-1)
-        return Edits(query, rate * key, key, rate * value, gates["retention"])
+        return Edits(query, rate * key, key, rate * value, gates["retention"], rate)
 
 
 class SelectiveDelta(ChannelRule):
@@ -121,6 +129,8 @@ class SelectiveDelta(ChannelRule):
     One erase can lengthen the weights by up to 2/sqrt(3), and alternating keys without decay make
     them grow without bound: prefer `SymmetricErase` where retention stays near 1.
     """
+
+    kernel = CHANNEL_DELTA
 
     def __init__(
         self,
@@ -140,7 +150,7 @@ class SelectiveDelta(ChannelRule):
         gates = self.gate_values(features)
         query, key, value = tokens
         erase, written = gates["erase_rate"] * key, gates["write_rate"] * value
-        return Edits(query, erase, key, written, gates["retention"])
+        return Edits(query, erase, key, written, gates["retention"], gates["erase_rate"])
 
 
 class FeedbackDelta(ChannelRule):
@@ -150,6 +160,7 @@ class FeedbackDelta(ChannelRule):
     """
 
     predicts_with: Prediction = "previous"
+    kernel = FEEDBACK_DELTA
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .backend import Backend
 from .channel_chunks import EditChunks
 from .channel_decay import ChannelDecay
 from .channel_rule import ChannelRule, Edits
@@ -82,13 +83,7 @@ class ChannelSolver(nn.Module, ABC):
 
     def cut_chunks(self, edits: Edits, reset: Tensor | None, mask: Tensor | None) -> EditChunks:
         """The chunks of a call; edits without a valid token change nothing."""
-        if mask is not None:
-            mask = mask.repeat_interleave(self.edits_per_token, dim=1)
-            valid = mask.unsqueeze(-1).unsqueeze(-1)
-            edits = edits._replace(
-                write=torch.where(valid, edits.write, 0.0),
-                log_retention=torch.where(valid, edits.log_retention, 0.0),
-            )
+        edits = self.masked(edits, mask)
         edits = Edits(
             query=self.fold(edits.query),
             erase=None if edits.erase is None else self.fold(edits.erase),
@@ -101,6 +96,17 @@ class ChannelSolver(nn.Module, ABC):
         decay = ChannelDecay(edits.log_retention, reset, self.block_size)
         initial = self.initial_weights.unsqueeze(1)
         return EditChunks(edits, decay, initial, self.predicts_with, not self.reads_commits)
+
+    def masked(self, edits: Edits, mask: Tensor | None) -> Edits:
+        """Edits that change nothing where `mask` `[B, T]` is False."""
+        if mask is None:
+            return edits
+        mask = mask.repeat_interleave(self.edits_per_token, dim=1)
+        valid = mask.unsqueeze(-1).unsqueeze(-1)
+        return edits._replace(
+            write=torch.where(valid, edits.write, 0.0),
+            log_retention=torch.where(valid, edits.log_retention, 0.0),
+        )
 
     def fold(self, x: Tensor) -> Tensor:
         """`[B, E, M, ...]` to chunks `[B, M, N, C, ...]`."""
@@ -125,6 +131,10 @@ class ChannelSolver(nn.Module, ABC):
 class ExactChannel(ChannelSolver):
     """Reads see the live weights, right after the token's own write; `commit` is ignored."""
 
+    def __init__(self, rule: ChannelRule, chunk_size: int = 16, block_size: int = 4) -> None:
+        super().__init__(rule, chunk_size, block_size)
+        self.backend = Backend(rule.kernel, owner=type(rule).__name__)
+
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """`weights` `[B, M, V, K]`: the learned initial weights in every row."""
         return {"weights": self.initial_rows(batch)}
@@ -142,7 +152,9 @@ class ExactChannel(ChannelSolver):
         if steps == 1:
             weights = self.write_token(edits, weights, mask)
             return read(weights, edits.query[:, -1:]), {"weights": weights}
-
+        if self.backend.takes(edits.query, reset):
+            reads, weights = self.backend.run(weights, self.masked(edits, mask))
+            return reads, {"weights": weights}
         reads, _, weights = run_writes(self.cut_chunks(edits, reset, mask).live_writes(), weights)
         return self.unfold(reads, steps), {"weights": weights}
 

@@ -22,6 +22,7 @@ from .core import MemoryCore
 from .diagnostics_gates import gate_measures
 from .diagnostics_pairs import pair_measures
 from .diagnostics_probe import Flags, Seen, watch
+from .diagnostics_solver import Watch, watch_solver
 from .diagnostics_state import state_measures
 from .fast_weight import FastWeightMemory
 
@@ -54,15 +55,21 @@ def observe(
     """Run `core` as its `forward` does: what its associative layers saw, and the state after."""
     with ExitStack() as watches:
         found: dict[str, dict[str, Any]] = {}
+        inner: dict[str, list[Watch]] = {}
         for path, layer in layers_of(core).items():
             if isinstance(layer, FastWeightMemory | ChannelGatedMemory | AttentionMemory):
                 found[path] = watches.enter_context(watch(layer))
+            if isinstance(layer, FastWeightMemory):
+                inner[path] = watches.enter_context(watch_solver(layer))
         _, after = core(x, state, reset, mask, commit)
     seen = {
         path: Seen(parts["x"], parts["views"][0], parts.get("gates"), parts["openings"])
         for path, parts in found.items()
         if "x" in parts
     }
+    for path, one in seen.items():
+        for of_solver in inner.get(path, ()):
+            one.inner |= of_solver.measures()
     return seen, after
 
 
@@ -82,7 +89,8 @@ def diagnose(
       measures are over these rows, of the state after the pass (`state_measures`);
     - layers with gates: `half_life_*`, `write_strength`, `*_saturated` (`gate_measures`);
     - layers that store pairs: `loss_*`, `cosine_*`, `gain_over_*` (`pair_measures`), the distant
-      ones at `num_samples` tokens.
+      ones at `num_samples` tokens;
+    - layers that solve or descend inside: `solve_*`, `inner_*` (`diagnostics_solver`).
 
     A pass without tokens has only the measures of the state. Raises ValueError as `forward` does.
     """
@@ -113,6 +121,7 @@ def _of_pass(
         measures |= gate_measures(layer, seen.tokens, seen.gates, seen.openings, valid)
     if isinstance(layer, FastWeightMemory | ChannelGatedMemory | AttentionMemory):
         measures |= pair_measures(layer, seen, state, flags, num_samples)
+        measures |= seen.inner
     return measures
 
 

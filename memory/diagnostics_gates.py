@@ -87,7 +87,8 @@ def gate_measures(
         log_retention = getattr(made, "log_retention", None)  # some solvers make it themselves
         rates = _head_last(core, made.write_rate[valid])
         # A pair may have a rate for every channel or layer.
-        written = lengths * torch.unflatten(rates, 0, (len(lengths), -1)).mean(1)
+        per_pair = len(rates) // max(1, len(lengths))
+        written = lengths * torch.unflatten(rates, 0, (len(lengths), per_pair)).mean(1)
     measures: dict[str, Tensor] = {}
     if log_retention is not None:
         measures = half_life_quantiles(_head_last(core, log_retention[valid]))

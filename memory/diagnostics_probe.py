@@ -49,6 +49,8 @@ class Seen:
     """What its rule made of the tokens, None for attention."""
     openings: dict[str, Tensor] = field(default_factory=dict)
     """Where each learned gate stood in its range, `[B, T, ...]`."""
+    inner: dict[str, Tensor] = field(default_factory=dict)
+    """Measures `[H]` of its solver (`diagnostics_solver`)."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +128,7 @@ def as_query(core: AssociativeMemory, key: Tensor) -> Tensor:
     A matrix answers to the key itself. A network meets keys as they are but lengthens its queries;
     attention has the scale of its scores in the query.
     """
-    if isinstance(core, AttentionMemory):
-        return key / math.sqrt(core.views.heads.key_width)
-    if core.anchored:
+    if isinstance(core, AttentionMemory) or core.anchored:
         return key / math.sqrt(core.views.token_heads.key_width)
     return key
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from .backend import Backend
+from .backend_kernels import SCALAR_KERNELS
 from .checks import check_at_least
 from .chunk_writes import ChunkWrites, run_writes
 from .chunks import fold
@@ -48,6 +50,7 @@ class ExactScalar(Solver):
             )
         check_at_least("chunk_size", chunk_size, 1)
         self.chunk_size = chunk_size
+        self.backend = Backend(SCALAR_KERNELS[objective.predicts_with])
         self.initial_weights = nn.Parameter(
             torch.zeros(heads.num_heads, heads.value_width, heads.key_width)
         )
@@ -106,6 +109,8 @@ class ExactScalar(Solver):
     ) -> tuple[Tensor, Tensor]:
         if mask is not None:
             gates = _masked(gates, mask)
+        if self.backend.takes(tokens.query, reset):
+            return self.backend.run(weights, tokens, gates)
         steps = tokens.query.shape[1]
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))

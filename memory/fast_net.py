@@ -92,7 +92,7 @@ class FastNet(Piece, ABC):
 
 
 class LinearNet(FastNet):
-    """One matrix."""
+    """One matrix: f_W(k) = W k."""
 
     layers = ("last",)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from tensordict import TensorDict
 from torch import Tensor
 
+from .backend import choose_backend
 from .core import MemoryCore
 from .exact import ExactScalar
 from .heads import Heads, Piece, project_pieces
@@ -36,7 +37,8 @@ class FastWeightMemory(MemoryCore):
     The pieces are factories that take `Heads` (the solver also the objective), for example
     `views=partial(Views, conv_width=1)`. A token makes `writes_per_token` writes, one after the
     other, and reads every matrix with `queries_per_head` queries. `commit` is ignored: reads see
-    the live weights. Raises ValueError when the solver does not take the gates that the rule makes.
+    the live weights. `backend`: `torch`, `fla` or `auto` (`memory/backend.py`). Raises ValueError
+    when the solver does not take the gates that the rule makes.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class FastWeightMemory(MemoryCore):
         rule: Callable[[Heads], Rule] = GradientStep,
         solver: Callable[[Heads, Objective], Solver] = ExactScalar,
         readout: Callable[[Heads], Readout] = Readout,
+        backend: str = "torch",
     ) -> None:
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width, writes_per_token, queries_per_head)
@@ -64,6 +67,8 @@ class FastWeightMemory(MemoryCore):
                 f"{type(self.rule).__name__} makes {self.rule.gates.__name__}; use a rule that "
                 f"makes {self.solver.gates.__name__}"
             )
+        self.solver.check_rule(self.rule)
+        choose_backend(self.solver, backend)
         self.anchored = self.solver.anchored
         if self.anchored:
             self.slab_numbers = None

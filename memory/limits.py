@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .fast_net import Factors
 
@@ -29,17 +29,33 @@ def shorten(error: Tensor, longest: float) -> Tensor:
     return error * (longest * torch.rsqrt(squared.clamp(min=longest**2)))
 
 
-def limit_gain(factors: Mapping[str, Factors], largest: float) -> dict[str, Factors]:
-    """The gradients `[B, H, n, ...]` of all layers, scaled where their gain exceeds `largest`.
+class GainLimit(nn.Module):
+    """Scales gradients whose gain exceeds `largest`.
 
     The norm of a `residual_layer_norm` is not counted: it limits the steps by itself.
     """
-    if math.isinf(largest):
-        return dict(factors)
+
+    def __init__(self, largest: float) -> None:
+        super().__init__()
+        if not largest > 0:
+            raise ValueError(f"largest_gain must be above 0, got {largest}; use 1.0")
+        self.largest = largest
+
+    def forward(self, factors: Mapping[str, Factors]) -> dict[str, Factors]:
+        """The gradients `[B, H, n, ...]` of all layers."""
+        if math.isinf(self.largest):
+            return dict(factors)
+        gain = squared_norms(factors) / _squared(factors["last"].errors).clamp(min=TINY)
+        scale = self.largest / gain.clamp(min=self.largest)
+        return {
+            layer: Factors(errors * scale, inputs) for layer, (errors, inputs) in factors.items()
+        }
+
+
+def squared_norms(factors: Mapping[str, Factors]) -> Tensor:
+    """`[B, H, n, 1]`: of the gradients of all layers together."""
     squared = [_squared(errors) * _squared(inputs) for errors, inputs in factors.values()]
-    gain = torch.stack(squared).sum(0) / _squared(factors["last"].errors).clamp(min=TINY)
-    scale = largest / gain.clamp(min=largest)
-    return {layer: Factors(errors * scale, inputs) for layer, (errors, inputs) in factors.items()}
+    return torch.stack(squared).sum(0)
 
 
 def _squared(x: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from .checks import check_at_least
 from .fast_net import Factors
 from .grid import Grid
 from .heads import Heads, Piece
-from .rule import Gates
+from .rule import Gates, Rule
 
 Coefficients = TypeVar("Coefficients", bound=tuple[Any, ...])
 
@@ -58,7 +58,6 @@ class LayerBlock(NamedTuple):
     restarted: Tensor | None
     """`[B, 1, 1, 1]`: whether a reset lies in the block, or None."""
     layer: int
-    num_layers: int
 
 
 class Moved(NamedTuple):
@@ -80,6 +79,9 @@ class Mixing(Piece, ABC):
         super().__init__(heads)
         check_at_least("chunk_size", chunk_size, 1)
         self.chunk_size = chunk_size
+
+    def check_rule(self, rule: Rule, num_layers: int) -> None:
+        """Raise ValueError when the rule's gates do not fit a net of so many layers."""
 
     def init_state(self, batch: int, like: Tensor) -> dict[str, Tensor]:
         """Leaves of the mixing's own; `like` gives the device."""

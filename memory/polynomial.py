@@ -59,7 +59,7 @@ class Polynomial(TokenViews):
     ) -> tuple[Tokens, dict[str, Tensor]]:
         tokens, next_state = self.views(features, state, reset, mask)
         # Queries come scaled by the width of the keys that they were made with.
-        query = l2_normalise(quadratic(tokens.query * self.heads.key_width**0.5))
+        query = l2_normalise(quadratic(tokens.query * self.views.token_heads.key_width**0.5))
         key = l2_normalise(quadratic(tokens.key))
         query = query * self.token_heads.key_width**-0.5
         return Tokens(query, key, tokens.value), next_state

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .heads import Heads, Piece
 from .objective import Objective
-from .rule import Gates
+from .rule import Gates, Rule
 from .views import Tokens
 
 
@@ -30,6 +30,9 @@ class Solver(Piece, ABC):
     def __init__(self, heads: Heads, objective: Objective) -> None:
         super().__init__(heads)
         self.objective = objective
+
+    def check_rule(self, rule: Rule) -> None:
+        """Raise ValueError when the solver cannot run the rule's gates; their type is checked."""
 
     @abstractmethod
     def init_state(self, batch: int) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .checks import check_at_least
 
@@ -44,13 +44,13 @@ class Systems(NamedTuple):
         return written + carried + torch.diag_embed(self.ridge)
 
 
-class SystemSolver(ABC):
+class SystemSolver(nn.Module, ABC):
     """Solves the systems of all tokens for one right-hand side each.
 
     The gradient is that of the exact solution, whatever the method: one solve more, and products.
     """
 
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+    def forward(self, systems: Systems, right: Tensor) -> Tensor:
         """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
         x: Tensor = _ImplicitSolve.apply(self, right, *systems)  # type: ignore[no-untyped-call]
         return x
@@ -66,11 +66,11 @@ class Cholesky(SystemSolver):
     K^2 numbers per token exist meanwhile, but none are kept for the backward pass.
     """
 
-    def __call__(self, systems: Systems, right: Tensor) -> Tensor:
+    def forward(self, systems: Systems, right: Tensor) -> Tensor:
         # torch.compile does not take the gradient by hand, and autograd's own is exact here.
         if torch.compiler.is_compiling():
             return self.solve(systems, right)
-        return super().__call__(systems, right)
+        return super().forward(systems, right)
 
     def solve(self, systems: Systems, right: Tensor) -> Tensor:
         factor = torch.linalg.cholesky_ex(systems.matrices()).L
@@ -86,6 +86,7 @@ class ConjugateGradient(SystemSolver):
     """
 
     def __init__(self, num_iterations: int = 16) -> None:
+        super().__init__()
         check_at_least("num_iterations", num_iterations, 1)
         self.num_iterations = num_iterations
 

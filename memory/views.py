@@ -2,8 +2,9 @@
 
     q, k = R_t norm(phi(f(conv(W_qk x)))),   v = psi(g(conv(W_v x))),   q scaled by key_width^(-1/2)
 
-R_t is a rotation by position, f and g are small learned networks per head; or nothing. Source: the
-projections of DeltaNet (Yang et al. 2024), with the feature map phi a choice.
+R_t is a rotation by position, f and g are small learned networks per head; or nothing. key_width is
+the length of the keys as they are stored. Source: the projections of DeltaNet (Yang et al. 2024),
+with the feature map phi a choice.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class Views(TokenViews):
         if self.value_network is not None:
             value = self.value_network(value)
         value = self.value_map(value)
-        return Tokens(query * heads.key_width**-0.5, key, value), next_state
+        return Tokens(query * self.token_heads.key_width**-0.5, key, value), next_state
 
 
 def _network(name: str, heads: Heads, width: int, expansion: int) -> FeatureNetwork | None:

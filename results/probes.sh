@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Memories on supervised tasks: every memory on the six main probes, one seed; a panel of eight on all
-# probes, three seeds; the recall probe's control. About 90 minutes of two quiet CPU cores.
+# Memories on supervised tasks: every memory on recall, overwriting, regression and state tracking, one
+# seed; a panel of eight on recall and state tracking, three seeds, and on the other probes, one seed; the
+# recall probe's control. About 90 minutes of two quiet CPU cores.
 # A stopped script goes on where it was. A failed member is named in the tables, the rest goes on.
 # Usage: results/probes.sh [PARALLEL_MEMBERS]   (writes runs/probes-study and results/probes)
 set -euo pipefail
@@ -9,7 +10,8 @@ cd "$(dirname "$0")/.."
 jobs=${1:-2}
 rows=results/probes/members # what earlier runs of this script have finished
 study=runs/probes-study
-main=mqar,regression,overwriting,register_machine,permutation,copying
+main=mqar,regression,overwriting,register_machine,permutation
+claims=mqar,register_machine,permutation
 panel=softmax_attention,linear_attention,delta_net,gated_delta_net,memt,mesa_net,ttt_mlp,gru
 failed=0
 
@@ -26,10 +28,11 @@ probe() { # FOLDER words ...: members found by an earlier command are taken over
 }
 
 probe every "probe=$main" memory=all seed=0
-probe panel probe=all "memory=$panel" seed=0..2
+probe panel "probe=$claims" "memory=$panel" seed=0..2
+probe others probe=all "memory=$panel" seed=0
 probe control probe=mqar "memory=$panel" seed=0 control=none,reset_every_step
 
-for folder in every panel control; do
+for folder in every panel others control; do
     mkdir -p "results/probes/$folder"
     cp "$study/$folder"/*.{md,csv,png} "results/probes/$folder/"
 done

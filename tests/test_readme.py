@@ -1,4 +1,4 @@
-"""The README is true: its Python runs, its commands run, its links lead somewhere."""
+"""The README is true: its Python runs, its commands run, its tables are whole."""
 
 import re
 import shlex
@@ -13,12 +13,6 @@ from sojourn.experiments.command import main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = [
-    ROOT / "README.md",
-    *ROOT.glob("docs/*.md"),
-    *ROOT.glob("results/*.md"),
-    *ROOT.glob("*.md"),
-]
 TINY = ["num_steps=4096", "num_lifetimes=4", "slice_steps=64", "agent.width=16"]
 
 
@@ -69,12 +63,6 @@ def test_commands_run_as_printed(
         if verb == "compare":
             words = [str(path) for pattern in words for path in sorted(tmp_path.glob(pattern))]
         assert main([verb, *words]) == 0, (line, capsys.readouterr().err)
-
-
-@pytest.mark.parametrize("page", sorted(set(PAGES)), ids=lambda path: path.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_every_core_is_in_the_table() -> None:

@@ -1,5 +1,7 @@
 """MiniGrid and BabyAI tasks: fast, exact environments and a planner that knows their optimum."""
 
+from .best_play import best_minigrid_actions as best_minigrid_actions
+from .best_play import best_rule_actions as best_rule_actions
 from .family import MinigridFamily as MinigridFamily
 from .family import MinigridTask as MinigridTask
 from .fast_observation import use_fast_observations as use_fast_observations

@@ -11,6 +11,7 @@ arXiv:1810.08272 (BabyAI).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
@@ -24,6 +25,7 @@ from .reference import instance_informed, instance_optimum, pooled_reference
 from .wrappers import PermutedActions
 
 ActionMeaning = Literal["native", "permuted"]
+MEMORY_FROM_CUE = "Sojourn-Memory-v0"
 
 
 class MinigridFamily(Family):
@@ -59,7 +61,8 @@ class MinigridFamily(Family):
             num_actions = num_native_actions(make_bare(id, dict(arguments)))
         self.recipe = Recipe(id, arguments, num_actions, permuted, instance == "fixed")
         env = self.recipe.make()
-        self._interface = interface_of(env, missions)
+        seen, width = interface_of(env, missions), num_actions**2 if permuted else 0
+        self._interface = replace(seen, descriptor_width=width)
         try:
             env.reset(seed=0)
         except Exception as error:
@@ -91,6 +94,8 @@ class MinigridTask(Task):
         self.instance = instance
         self.permutation = tuple(permutation)
         self._recipe = recipe
+        if recipe.id == MEMORY_FROM_CUE:
+            self.lag = int(dict(recipe.kwargs).get("size", 13)) - 1  # cells from cue to choice
         self._given: Reference | None = None
 
     @property
@@ -106,6 +111,11 @@ class MinigridTask(Task):
         """Give the actions the meaning they have in this task."""
         if isinstance(env, PermutedActions):
             env.permutation = self.permutation
+
+    def descriptor(self) -> Sequence[float]:
+        """Which action plays every native one, one-hot; nothing where that is not hidden."""
+        size = len(self.permutation) if self._recipe.permuted else 0
+        return [float(native == i) for i in range(size) for native in self.permutation]
 
     def optimal_return(self, env: Env) -> float:
         """Best return of the layout `env` was just reset to; NaN where it is not known exactly."""

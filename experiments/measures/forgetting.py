@@ -1,13 +1,16 @@
-"""The R-matrix of memories: what a memory knows of every task after every segment of its life.
+"""R-matrices: what is known of every task after every part of a life.
 
-    R[r, i] = score on task i with the memory as it was after r segments (r = 0: before life)
+    R[r, i] = score on task i after r parts (r = 0: before the first)
     ACC = mean_i R[K, i]
     BWT = mean_i (R[K, i] - R[after the last visit of i, i])        i other than the last task
     FWT = mean_i (R[before the first visit of i, i] - R[0, i])      i other than the first task
-    M6  = mean (R[k, i] - R[k + 1, i]) over known tasks i that segment k does not play
+    M6  = mean (R[k, i] - R[k + 1, i]) over known tasks i that part k does not play
+    learned_k = mean R[k + 1, i] over the tasks i that part k plays
 
-Forgetting is -BWT. FWT is the zero-shot score against an untrained memory (M9). All are means per
-lifetime. Source: Lopez-Paz and Ranzato 2017, Gradient Episodic Memory, arXiv:1706.08840.
+A part is a segment and what knows is the memory, or a part is a stretch of training and what knows
+are the outer parameters: two matrices, never mixed. Forgetting is -BWT. FWT is the zero-shot score
+against what there was before (M9). All are means per lifetime. Source: Lopez-Paz and Ranzato 2017,
+Gradient Episodic Memory, arXiv:1706.08840.
 """
 
 from __future__ import annotations
@@ -24,35 +27,36 @@ CLEAR = 2.0  # standard errors above the floor at which a task counts as known
 
 @dataclass(frozen=True)
 class Matrix:
-    """`scores` `[B, K + 1, N]` of B lifetimes, NaN where unknown; `played` int `[B, K]` is the
-    column of every segment's task. Columns may be in any order; -1 in `played` is no segment.
+    """`scores` `[B, K + 1, N]` of B lifetimes, NaN where unknown; `played` bool `[B, K, N]` says
+    which tasks a part plays: one, several or none. Tasks may be in any order.
     """
 
     scores: Array
     played: Array
 
     def __post_init__(self) -> None:
-        lives, rows, _ = self.scores.shape
-        if self.played.shape != (lives, rows - 1):
+        lives, rows, tasks = self.scores.shape
+        if self.played.shape != (lives, rows - 1, tasks):
             raise ValueError(
-                f"played: expected {(lives, rows - 1)} for scores {self.scores.shape}, "
+                f"played: expected {(lives, rows - 1, tasks)} for scores {self.scores.shape}, "
                 f"got {self.played.shape}"
             )
 
+    @classmethod
+    def in_order(cls, scores: Array, order: Array) -> Matrix:
+        """Where every part plays one task: its column, int `[B, K]`; -1 is no part."""
+        return cls(scores, order[:, :, None] == np.arange(scores.shape[2]))
+
     @property
-    def num_segments(self) -> int:
+    def num_parts(self) -> int:
         return int(self.played.shape[1])
 
     def visits(self, last: bool) -> Array:
-        """Segment of the first (or last) visit of every task, int `[B, N]`; -1 where never."""
-        lives, _, tasks = self.scores.shape
-        found = np.full((lives, tasks), -1)
-        order = range(self.num_segments) if last else reversed(range(self.num_segments))
-        for segment in order:
-            column = self.played[:, segment]
-            rows = np.flatnonzero(column >= 0)
-            found[rows, column[rows]] = segment
-        return found
+        """Part of the first (or last) visit of every task, int `[B, N]`; -1 where never."""
+        ordered = self.played[:, ::-1] if last else self.played
+        found = ordered.argmax(axis=1)
+        found = self.num_parts - 1 - found if last else found
+        return np.where(self.played.any(axis=1), found, -1)
 
     def at(self, row: Array) -> Array:
         """`scores[b, row[b, i], i]` as `[B, N]`; NaN where the row is negative."""
@@ -67,9 +71,9 @@ def accuracy(matrix: Matrix) -> Array:
 
 
 def backward_transfer(matrix: Matrix) -> Array:
-    """BWT `[B]`: what the rest of life changed on the tasks it met before the last segment."""
+    """BWT `[B]`: what the rest of life changed on the tasks it met before its last part."""
     last = matrix.visits(last=True)
-    earlier = (last >= 0) & (last < matrix.num_segments - 1)
+    earlier = (last >= 0) & (last < matrix.num_parts - 1)
     after_visit = matrix.at(np.where(earlier, last + 1, -1))
     return mean_known(np.where(earlier, matrix.scores[:, -1], np.nan) - after_visit)
 
@@ -81,9 +85,19 @@ def forward_transfer(matrix: Matrix) -> Array:
     return mean_known(matrix.at(later) - matrix.scores[:, 0])
 
 
+def learned(matrix: Matrix) -> Array:
+    """Mean score `[B, K]` right after every part on the tasks that it played.
+
+    Its slope over the parts is the loss (below 0) or gain of plasticity.
+    """
+    after = np.where(matrix.played, matrix.scores[:, 1:], np.nan)
+    lives, parts, tasks = after.shape
+    return mean_known(after.reshape(lives * parts, tasks)).reshape(lives, parts)
+
+
 @dataclass(frozen=True)
 class BoundaryForgetting:
-    """M6: `per_lifetime` `[B]` mean loss of a boundary; of `num_cells` (segment, task) cells
+    """M6: `per_lifetime` `[B]` mean loss of a boundary; of `num_cells` (part, task) cells
     `num_known` were clearly above the floor and count.
     """
 
@@ -93,16 +107,15 @@ class BoundaryForgetting:
 
 
 def boundary_forgetting(matrix: Matrix) -> BoundaryForgetting:
-    """What each segment cost the tasks met before it and not played in it.
+    """What each part cost the tasks met before it and not played in it.
 
     A cell counts where its mean over the lifetimes lies two standard errors above the floor: chosen
     by single lifetimes, lucky probes would look like knowledge that is then forgotten.
     """
     before, after = matrix.scores[:, :-1], matrix.scores[:, 1:]
     first = matrix.visits(last=False)[:, None]
-    segment = np.arange(matrix.num_segments)[None, :, None]
-    task = np.arange(matrix.scores.shape[2])[None, None]
-    cells = (first >= 0) & (first < segment) & (matrix.played[:, :, None] != task)
+    part = np.arange(matrix.num_parts)[None, :, None]
+    cells = (first >= 0) & (first < part) & ~matrix.played
     cells &= np.isfinite(before) & np.isfinite(after)
     known = _clear(np.where(cells, before, np.nan))
     loss = np.where(cells & known, before - after, np.nan)

@@ -1,10 +1,8 @@
 """The episodes of some lifetimes as columns, with the regret of each.
 
-    regret_e = (J*_e - J_e) / gap of the task,   gap = mean (J* - J0) over its episodes
-    score_e  = 1 - regret_e                      0 = uniform random, 1 = optimal; never clipped
+    score_e = 1 - regret_e      0 = uniform random, 1 = optimal; never clipped
 
-The gap is pooled over a task so that one instance with hardly any gap does not rule a mean; the
-mean of `regret_e` over a task is then its pooled regret (`sojourn.envs.pooled_regret`).
+The regret of an episode is `sojourn.envs.episode_regret`.
 """
 
 from __future__ import annotations
@@ -14,6 +12,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+
+from sojourn.envs import episode_regret, task_gaps
 
 from ..episodes import KEY, Array, Episodes
 from ..tables import last_rows, read_table
@@ -102,9 +102,8 @@ class Lives:
         episodes.
         """
         by_task = gaps_of([self]) if gaps is None else gaps
-        gap = np.array([by_task.get(str(task), np.nan) for task in self.task], np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.known, (self.optimal - self.achieved) / gap, np.nan)
+        regret = episode_regret(self.task, self.achieved, self.optimal, by_task)
+        return np.where(self.known, regret, np.nan)
 
 
 def gaps_of(groups: Iterable[Lives]) -> dict[str, float]:
@@ -112,11 +111,6 @@ def gaps_of(groups: Iterable[Lives]) -> dict[str, float]:
 
     A task without a gap is left out: nothing can be measured against it.
     """
-    gaps: dict[str, list[Array]] = {}
-    for lives in groups:
-        known = lives.where(lives.known)
-        for name in np.unique(known.task):
-            chosen = known.where(known.task == name)
-            gaps.setdefault(str(name), []).append(chosen.optimal - chosen.floor)
-    means = {name: float(np.concatenate(parts).mean()) for name, parts in gaps.items()}
-    return {name: gap for name, gap in means.items() if gap > 0.0}
+    known = [lives.where(lives.known) for lives in groups]
+    parts = ([getattr(lives, name) for lives in known] for name in ("task", "optimal", "floor"))
+    return task_gaps(*(np.concatenate(part) if part else np.zeros(0) for part in parts))

@@ -16,8 +16,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sojourn.envs import Windows, split_regret
-
 from ..episodes import Array
 from .lives import Lives
 
@@ -56,39 +54,36 @@ def segments_of(lives: Lives, gaps: Mapping[str, float] | None = None) -> Segmen
     whole = lives.whole_segments()
     scores = 1.0 - whole.regret(gaps)
     places, first_row, index = np.unique(whole.place, return_index=True, return_inverse=True)
-    num = len(places)
-    columns = {name: np.full(num, np.nan) for name in ("transient", "residual", "jump_start")}
-    regret, count = np.full(num, np.nan), np.zeros(num, np.int64)
-    order = np.lexsort((whole.episode, index))
-    bounds = np.searchsorted(index[order], np.arange(num + 1))
-    for row in range(num):
-        u = scores[order[bounds[row] : bounds[row + 1]]]
-        u = u[np.isfinite(u)]
-        count[row] = len(u)
-        if len(u):
-            split = split_scores(u)
-            regret[row] = 1.0 - u.mean()
-            columns["transient"][row], columns["residual"][row] = split
-            columns["jump_start"][row] = u[: share_of(len(u), FIRST)].mean()
+    names = ("regret", "transient", "residual", "jump_start")
+    columns = {name: np.full(len(places), np.nan) for name in names}
+    known = np.isfinite(scores)
+    count = np.bincount(index[known], minlength=len(places))
+    order = np.lexsort((whole.episode[known], index[known]))
+    ordered, owner = scores[known][order], index[known][order]
+    for length in np.unique(count[count > 0]):  # segments of one length at once
+        u = ordered[count[owner] == length].reshape(-1, length)
+        chosen = count == length
+        columns["regret"][chosen] = 1.0 - u.mean(axis=1)
+        columns["transient"][chosen], columns["residual"][chosen] = split_scores(u)
+        columns["jump_start"][chosen] = u[:, : share_of(length, FIRST)].mean(axis=1)
     lifetime, task = whole.lifetime[first_row], whole.task_index[first_row]
     return Segments(
         lifetime=lifetime,
         segment=whole.segment[first_row],
         task_index=task,
         visit=_visits(lifetime, task),
-        num_episodes=count,
-        regret=regret,
+        num_episodes=count.astype(np.int64),
         **columns,
     )
 
 
-def split_scores(u: Array) -> tuple[float, float]:
-    """M3 of the scores `[num_episodes]` of one segment, per episode: transient, residual."""
-    ones = np.ones(len(u))
-    zeros = np.zeros(len(u), np.int64)
-    windows = Windows(u, ones, zeros, np.zeros(len(u), bool))
-    split = split_regret(windows, u, share_of(len(u), LAST))
-    return float(split.transient[0]) / len(u), float(split.residual[0]) / len(u)
+def split_scores(u: Array) -> tuple[Array, Array]:
+    """M3 of segments with scores `[num_segments, num_episodes]`, per episode: transient, residual.
+
+    What `sojourn.envs.split_regret` says of episodes of equal width.
+    """
+    last = u[:, -share_of(u.shape[1], LAST) :].mean(axis=1)
+    return last - u.mean(axis=1), 1.0 - last
 
 
 def share_of(count: int, share: float) -> int:

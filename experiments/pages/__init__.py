@@ -1,4 +1,5 @@
 """Pages for a browser: one file that needs no network, its charts drawn here as SVG.
 
-`page` puts the sections together; `chart` draws a panel; `markup` writes tables and tags.
+`document` puts sections together, `page` those of a comparison; `chart` draws a panel, `heat` a
+heat map; `markup` writes tables and tags.
 """

@@ -10,16 +10,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
 import numpy as np
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, Locator, LogLocator, MaxNLocator
 
 from ..panels import COLOURS, STYLES, Array, Curve, Panel, limits
 from .markup import tag
 
 WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 30, 44
+LEFT, RIGHT, TOP, BOTTOM = 58, 20, 30, 44
 NUM_TICKS = 5
+MANY_DECADES = 3  # of a logarithmic axis, from which on only powers of ten are marked
 OUTSIDE = 0.5  # of the height: bands that reach further are cut
 
 
@@ -29,6 +31,7 @@ class Scale:
 
     x: tuple[float, float]
     y: tuple[float, float]
+    y_scale: Literal["linear", "log"] = "linear"
 
     @classmethod
     def of(cls, panel: Panel, panels: Sequence[Panel]) -> Scale:
@@ -43,7 +46,7 @@ class Scale:
         elif panel.start is not None:
             low = panel.start
         same = [other for other in panels if other.y_label == panel.y_label]
-        return cls((low, high if high > low else low + 1.0), limits(same))
+        return cls((low, high if high > low else low + 1.0), limits(same), panel.y_scale)
 
     def across(self, x: float) -> float:
         """Pixels from the left."""
@@ -53,7 +56,11 @@ class Scale:
     def down(self, y: float) -> float:
         """Pixels from the top; far outside the axes it stays near their edge."""
         low, high = self.y
-        share = min(max((y - low) / (high - low), -OUTSIDE), 1 + OUTSIDE)
+        if self.y_scale == "log":
+            share = math.log(y / low) / math.log(high / low) if y > 0 else -OUTSIDE
+        else:
+            share = (y - low) / (high - low)
+        share = min(max(share, -OUTSIDE), 1 + OUTSIDE)
         return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
 
 
@@ -128,9 +135,9 @@ def _frame(panel: Panel, scale: Scale) -> str:
     }
     parts.append(tag("text", escape(panel.y_label), attributes))
     whole = panel.kind == "points"
-    for value, text in _ticks(scale.x, whole):
+    for value, text in _ticks(scale.x, MaxNLocator(NUM_TICKS, integer=whole, min_n_ticks=1)):
         parts.append(_text(scale.across(value), HEIGHT - BOTTOM + 15, text, "middle", "tick"))
-    for value, text in _ticks(scale.y, False):
+    for value, text in _ticks(scale.y, _up(scale)):
         y = scale.down(value)
         parts.append(_line(LEFT, y, WIDTH - RIGHT, y, "grid"))
         parts.append(_text(LEFT - 6, y + 4, text, "end", "tick"))
@@ -138,8 +145,14 @@ def _frame(panel: Panel, scale: Scale) -> str:
     return "".join(parts)
 
 
-def _ticks(ends: tuple[float, float], whole: bool) -> list[tuple[float, str]]:
-    locator = MaxNLocator(NUM_TICKS, integer=whole, min_n_ticks=1)
+def _up(scale: Scale) -> Locator:
+    if scale.y_scale == "log":
+        few = math.log10(scale.y[1] / scale.y[0]) < MANY_DECADES
+        return LogLocator(subs=(1.0, 3.0) if few else (1.0,))
+    return MaxNLocator(NUM_TICKS, min_n_ticks=1)
+
+
+def _ticks(ends: tuple[float, float], locator: Locator) -> list[tuple[float, str]]:
     values = [float(v) for v in locator.tick_values(*ends) if ends[0] <= v <= ends[1]]
     form = EngFormatter(sep="")
     large = max(map(abs, ends)) >= 1000

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from ..comparison import Comparison
+from ..measures.card import card_of
 from ..tables import Cell
 
 PARTS = ("mean", "low", "high", "num_runs")
@@ -29,9 +30,10 @@ def paragraphs(lines: Sequence[str]) -> str:
 def table(shown: Comparison) -> str:
     """A table whose numbers carry all their digits: as `data-mean`, `data-low` ... and on hover.
 
-    The first column heads the rows.
+    The first column heads the rows. What has a metric card tells its formula on hover.
     """
-    head = "".join(tag("th", escape(name), {"scope": "col"}) for name in shown.header)
+    heads = [tag("th", escape(name), {"scope": "col"} | _told(name)) for name in shown.header]
+    head = "".join(heads)
     rows = "".join(
         tag("tr", "".join(_cell(shown, row, i, name) for i, name in enumerate(shown.header)))
         for row in range(len(shown.rows))
@@ -45,13 +47,22 @@ def table(shown: Comparison) -> str:
 def _cell(shown: Comparison, row: int, column: int, name: str) -> str:
     text = escape(shown.rows[row][column])
     if column == 0:
-        return tag("th", text, {"scope": "row"})
+        return tag("th", text, {"scope": "row"} | _told(shown.rows[row][0]))
     if "provisional" in text:
         text = text.replace("provisional", tag("strong", "provisional", {"class": "warning"}))
     numbers = _numbers(shown.data, name, row)
     hover = ", ".join(f"{key} {value!r}" for key, value in numbers.items())
     attributes = {f"data-{key.replace('_', '-')}": repr(v) for key, v in numbers.items()}
     return tag("td", text, attributes | ({"title": hover} if hover else {}))
+
+
+def _told(name: str) -> dict[str, str]:
+    """What the card of a number says, where it has one."""
+    card = card_of(name)
+    if card is None:
+        return {}
+    text = f"{card.formula}; comparator: {card.comparator}; blind spots: {card.blind}"
+    return {"title": text, "class": "told"}
 
 
 def _numbers(data: Mapping[str, Sequence[Cell]], name: str, row: int) -> dict[str, Cell]:

@@ -14,8 +14,10 @@ from .. import checkpoint, resume
 from ..build import derived_seed
 from ..errors import RunError, UsageError, hint
 from ..evaluation import EVALUATION_STREAM
+from .movie import NEEDS, can_write
 
 OPTIONS = ("lifetime", "steps", "checkpoint", "seed", "greedy", "fps", "output")
+GIF, MP4 = ".gif", ".mp4"
 FIRST, LAST, UNTRAINED = "first", "last", "untrained"
 
 
@@ -45,7 +47,9 @@ def request(words: Sequence[str]) -> Request:
     """Read the words of the verb; raises UsageError for a wrong one, RunError for a broken run."""
     options, runs = _sorted(words)
     if len(runs) != 1:
-        raise UsageError("record: expected one run: a run folder, a checkpoint file or latest")
+        raise UsageError(
+            "record: expected one run: a run folder, a checkpoint file, latest or best"
+        )
     found = resume.find(runs[0], "")
     config = resume.saved_config(found.content)
     names = options.get("checkpoint", LAST).split(",")
@@ -54,8 +58,10 @@ def request(words: Sequence[str]) -> Request:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     named = found.folder / "recordings" / f"lifetime{lifetime}__{stamp}.gif"
     output = Path(options.get("output", named))
-    if output.suffix.lower() != ".gif":
-        raise UsageError(f"output={output}: expected a file whose name ends in .gif")
+    if output.suffix.lower() not in (GIF, MP4):
+        raise UsageError(f"output={output}: expected a file whose name ends in .gif or .mp4")
+    if output.suffix.lower() == MP4 and not can_write():
+        raise UsageError(f"output={output}: {NEEDS}")
     if output.exists():
         raise UsageError(f"output={output}: exists already; choose another")
     greedy = options.get("greedy", "false")

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from ..errors import RunError
 from ..folder import is_locked, read_json, write_atomically
 from ..results import CONFIG_FILE
+from .earlier import answers
 
 # Keys that a machine may choose differently without making another run of it.
 OF_THE_MACHINE = (
@@ -24,22 +26,41 @@ OF_THE_MACHINE = (
     "quiet",
     "keep_checkpoints",
     "plasticity_every",
+    "estimate",
+    "scale",  # what it did stands in the other keys
 )
 
 
 @dataclass(frozen=True)
 class Member:
-    """`words` for `sojourn train`; `choices` are the swept keys and this member's values."""
+    """`words` for `sojourn train`; `choices` are the swept keys and this member's values;
+    `settings` determine its numbers.
+    """
 
     words: Sequence[str]
     choices: Mapping[str, str]
-    digest: str
+    settings: Mapping[str, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hexadecimal digits of the settings."""
+        text = json.dumps(self.settings, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
     def name(self) -> str:
         """Folder and file name: the values, and a digest of all settings."""
-        parts = [_part(key, value) for key, value in self.choices.items()]
-        return "__".join([*parts, self.digest])
+        return f"{self.stem}__{self.digest}"
+
+    @property
+    def backend(self) -> str:
+        """What its environments are played by."""
+        return str(self.settings["stream"].get("backend", "auto"))
+
+    @property
+    def stem(self) -> str:
+        """The name without the digest."""
+        return "__".join(_part(key, value) for key, value in self.choices.items())
 
     @property
     def group(self) -> str:
@@ -64,19 +85,19 @@ class Places:
         return self.folder / "output" / f"{member.name}.txt"
 
 
-def digest_of(config: DictConfig) -> str:
-    """Eight hexadecimal digits of all settings that determine a run's numbers."""
+def settings_of(config: DictConfig) -> dict[str, Any]:
+    """All settings that determine a run's numbers, as JSON keeps them."""
     content = OmegaConf.to_container(config, resolve=True)
     assert isinstance(content, dict)
     kept = {str(k): v for k, v in content.items() if k not in OF_THE_MACHINE}
-    text = json.dumps(kept, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    settings: dict[str, Any] = json.loads(json.dumps(kept, default=str))
+    return settings
 
 
 def state_of(places: Places, member: Member) -> str:
     """`done`, `running` (in another process), `started` (can be resumed) or `new`."""
     run = places.run(member)
-    if places.row(member).exists():
+    if find_row(places, member) is not None:
         return "done"
     if not run.exists():
         return "new"
@@ -96,6 +117,7 @@ def write_row(places: Places, member: Member) -> None:
     row = {
         "words": list(member.words),
         "choices": dict(member.choices),
+        "settings": dict(member.settings),
         "summary": read_json(run / "summary.json"),
     }
     path = places.row(member)
@@ -103,10 +125,19 @@ def write_row(places: Places, member: Member) -> None:
     write_atomically(path, json.dumps(row, indent=1) + "\n")
 
 
+def find_row(places: Places, member: Member) -> Path | None:
+    """The member's row file, of this version or of an earlier one; None before it has finished."""
+    path = places.row(member)
+    if path.exists():
+        return path
+    found = sorted(path.parent.glob(f"{member.stem}__*.json"))
+    return next((f for f in found if answers(read_json(f), member.words, member.settings)), None)
+
+
 def read_row(places: Places, member: Member) -> dict[str, Any] | None:
     """The content of a member's row file; None before the member has finished."""
-    path = places.row(member)
-    return read_json(path) if path.exists() else None
+    path = find_row(places, member)
+    return None if path is None else read_json(path)
 
 
 def _part(key: str, value: str) -> str:

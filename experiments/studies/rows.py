@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from ..privileges import cell
 from ..statistics import Interval, interval
 from .member import Member, Places, read_row
 
@@ -36,12 +37,14 @@ def study_rows(places: Places, members: Sequence[Member]) -> tuple[list[str], li
         if row is not None:
             groups.setdefault(member.group, []).append(row["summary"])
     shown = [name for name, path in REGRETS.items() if _any(groups, path)]
-    header = ["group", "n", *shown, *FACTS]
+    header = ["group", "n", *shown, *FACTS, "privileged"]
     rows = []
     for label, summaries in groups.items():
         cells = [str(_interval(summaries, REGRETS[name])) for name in shown]
         facts = [f"{_interval(summaries, path).mean:,.0f}" for path in FACTS.values()]
-        rows.append([label, str(len(summaries)), *cells, *facts])
+        told = summaries[0].get("privileges")
+        privileged = "?" if told is None else cell(told)
+        rows.append([label, str(len(summaries)), *cells, *facts, privileged])
     return header, rows
 
 

@@ -1,118 +1,107 @@
-"""Runs members in processes of their own, one thread each, resuming what was cut.
+"""Runs the members of a study through a launcher, and hands on a wish to stop.
 
-A member is an ordinary `sojourn train`: what it learns does not depend on who started it. A signal
-is handed on, so that every member saves before the study ends; a second one stops at once.
+On a signal every member saves before the study ends; a second one stops at once.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import secrets
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Protocol
 
-from ..errors import RunError
-from ..folder import read_json
+from ..errors import UsageError, hint
 from ..stopping import StopRequest
-from .member import Member, Places, state_of, write_row
+from .launch_joblib import joblib_members
+from .launch_ray import ray_members
+from .launch_submitit import submitit_members
+from .member import Member, Places, state_of
+from .play import POLL_SECONDS, TO_RUN, Outcome, Running, Work, end, start
 
-POLL_SECONDS = 0.2
-TO_RUN = ("new", "started")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a member ended; `error` is empty when it finished."""
-
-    member: Member
-    seconds: float
-    error: str = ""
-
-
+LOCAL = "local"
 Say = Callable[[Outcome], None]
 
 
-@dataclass(frozen=True)
-class _Running:
-    member: Member
-    process: subprocess.Popen[bytes]
-    start: float
+class Launcher(Protocol):
+    """Runs members, at most `jobs` at a time, until the file `work.stop` exists.
+
+    Yields how one ended, and None at least every second while it waits. Raises UsageError for
+    options it does not know, before the first member is begun.
+    """
+
+    def __call__(
+        self, work: Work, members: Sequence[Member], jobs: int, options: Mapping[str, str]
+    ) -> Iterator[Outcome | None]: ...
 
 
-def run_members(places: Places, members: Sequence[Member], jobs: int, say: Say) -> int | None:
+def run_members(
+    places: Places,
+    members: Sequence[Member],
+    jobs: int,
+    say: Say,
+    launcher: str = LOCAL,
+    options: Mapping[str, str] | None = None,
+) -> int | None:
     """Run them, at most `jobs` at a time; returns the signal that stopped it, if one did.
 
     Members that another process runs, or has finished by then, are left to it.
     """
-    queue, running = list(members), list[_Running]()
-    with StopRequest() as stop:
+    folder = places.folder.resolve()
+    stop_file = folder / f".stop.{os.uname().nodename}.{os.getpid()}.{secrets.token_hex(4)}"
+    work = Work(Places(folder), Path.cwd(), stop_file)
+    outcomes = LAUNCHERS[launcher](work, members, jobs, options or {})
+    with StopRequest("update of every member") as stop, closing(outcomes):  # type: ignore[type-var]
         try:
-            while (queue or running) and stop.signal is None:
-                while queue and len(running) < jobs:
-                    member = queue.pop(0)
-                    # Another study in this folder may have taken it since the queue was made.
-                    if state_of(places, member) in TO_RUN:
-                        running.append(_start(places, member))
-                for one in [one for one in running if one.process.poll() is not None]:
-                    running.remove(one)
-                    say(_end(places, one))
-                time.sleep(POLL_SECONDS)
+            for outcome in outcomes:
+                if outcome is not None:
+                    say(outcome)
+                if stop.signal is not None:
+                    stop_file.touch()
         finally:
-            _stop(running)
+            with suppress(OSError):
+                stop_file.unlink(missing_ok=True)
         return stop.signal
 
 
-def _stop(running: Sequence[_Running]) -> None:
-    """Ask the members to stop and wait for them; they save first."""
-    for one in running:
-        one.process.send_signal(signal.SIGINT)
-    for one in running:
-        one.process.wait()
+def local_members(
+    work: Work, members: Sequence[Member], jobs: int, options: Mapping[str, str]
+) -> Iterator[Outcome | None]:
+    """Processes of this machine."""
+    for name in options:
+        raise UsageError(f"launcher.{name}: launcher={LOCAL} has no options")
+    queue, running = list(members), list[Running]()
+    try:
+        while (queue or running) and not work.stop.exists():
+            while queue and len(running) < jobs:
+                member = queue.pop(0)
+                # Another study in this folder may have taken it since the queue was made.
+                if state_of(work.places, member) in TO_RUN:
+                    running.append(start(work, member))
+            for one in [one for one in running if one.process.poll() is not None]:
+                running.remove(one)
+                yield end(work, one)
+            yield None
+            time.sleep(POLL_SECONDS)
+    finally:
+        for one in running:
+            one.process.send_signal(signal.SIGINT)
+        for one in running:
+            one.process.wait()
 
 
-def _start(places: Places, member: Member) -> _Running:
-    state, run = state_of(places, member), places.run(member)
-    if state == "started":
-        words = [f"resume={run}"]
-    else:
-        shutil.rmtree(run, ignore_errors=True)  # a run that never reached its first checkpoint
-        words = [*member.words, f"folder={run}"]
-    run.parent.mkdir(parents=True, exist_ok=True)
-    places.output(member).parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "sojourn.experiments.command", "train", *words]
-    command += ["quiet=true", "num_threads=1"]
-    with places.output(member).open("ab") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            start_new_session=True,  # the study alone answers to Ctrl-C
-        )
-    return _Running(member, process, time.monotonic())
+LAUNCHERS: dict[str, Launcher] = {
+    LOCAL: local_members,
+    "joblib": joblib_members,
+    "submitit": submitit_members,
+    "ray": ray_members,
+}
 
 
-def _end(places: Places, one: _Running) -> Outcome:
-    seconds = time.monotonic() - one.start
-    if one.process.returncode == 0:
-        try:
-            write_row(places, one.member)
-            return Outcome(one.member, seconds)
-        except RunError as error:
-            return Outcome(one.member, seconds, str(error))
-    return Outcome(one.member, seconds, _cause(places, one))
-
-
-def _cause(places: Places, one: _Running) -> str:
-    """The reason that the run wrote down, else the last line it printed."""
-    status = places.run(one.member) / "status.json"
-    message = str(read_json(status).get("message", "")) if status.exists() else ""
-    lines = places.output(one.member).read_text(encoding="utf-8", errors="replace").split("\n")
-    printed = [line for line in lines if line.strip()]
-    last = printed[-1] if printed else "nothing was printed"
-    return message or f"{last} (exit code {one.process.returncode})"
+def check_launcher(name: str) -> None:
+    """Raise UsageError naming the nearest for a launcher that does not exist."""
+    if name not in LAUNCHERS:
+        raise UsageError(f"launcher={name}: no such launcher; {hint(name, LAUNCHERS)}")

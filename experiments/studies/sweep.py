@@ -14,14 +14,33 @@ from ..errors import UsageError
 from ..ranges import range_of
 
 
-def choose_each(words: Sequence[str]) -> Iterator[tuple[dict[str, str], list[str]]]:
-    """(swept key -> value, words without sweeps) for every combination."""
+def choose_each(
+    words: Sequence[str], chosen_keys: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """(choice -> value, words without sweeps) for every combination.
+
+    Choices are the memory, the seed, every key that sweeps and those of `chosen_keys`.
+    """
     values = [values_of(word) for word in words]
     swept = [word.partition("=")[0] for word, found in zip(words, values, strict=True) if found]
     for chosen in product(*(found or [word] for word, found in zip(words, values, strict=True))):
         of_key = dict(word.partition("=")[::2] for word in chosen)
-        named = [key for key in ("memory", *swept, "seed") if key in of_key]
-        yield {key: of_key[key] for key in named}, list(chosen)
+        named = dict.fromkeys(("memory", *chosen_keys, *swept))
+        named.pop("seed", None)
+        yield {key: of_key[key] for key in (*named, "seed") if key in of_key}, list(chosen)
+
+
+def first_seeds(words: Sequence[str], count: int | None) -> list[str]:
+    """The words with the first `count` of their seeds, or with seeds 1 to `count` where they name
+    none; None changes nothing.
+    """
+    others = [word for word in words if not word.startswith("seed=")]
+    if count is None:
+        return list(words)
+    named = [word for word in words if word not in others]
+    found = (values_of(named[-1]) or named) if named else [f"seed={n + 1}" for n in range(count)]
+    seeds = [word.partition("=")[2] for word in found[:count]]
+    return [*others, f"seed={','.join(seeds)}"]
 
 
 def values_of(word: str) -> list[str] | None:

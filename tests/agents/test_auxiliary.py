@@ -182,8 +182,8 @@ def test_the_heads_are_saved_with_the_trainer(make_rollout: MakeRollout) -> None
     learner.iterate(rollout, 5, 0.0)
     other = trainer(make_rollout(), WEIGHTS)
     other.load_state_dict(learner.state_dict())
-    assert learner.auxiliary is not None and other.auxiliary is not None
-    pairs = zip(learner.auxiliary.parameters(), other.auxiliary.parameters(), strict=True)
+    assert "auxiliary" in learner.heads
+    pairs = zip(learner.heads.parameters(), other.heads.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
 
 

@@ -64,7 +64,7 @@ class RunningMeans(nn.Module):
         action = self.actions.sample(logits, uniform)
         log_prob = self.actions.log_prob(logits, action)
         after = TensorDict({"sum": total, "count": count}, batch_size=[len(total)])
-        return Decision(action, log_prob, torch.zeros(len(total)), after)
+        return Decision(action, log_prob, torch.zeros(len(total)), after, total.unsqueeze(-1))
 
 
 def bandit_rollout(num_lifetimes: int = 8, pulls: int = 30) -> Rollout:

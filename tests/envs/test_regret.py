@@ -14,6 +14,7 @@ from sojourn.envs import (
     Stream,
     check_reference,
     dynamic_regret,
+    episode_regret,
     failure_and_slowness,
     normalised_regret,
     pooled_regret,
@@ -23,6 +24,7 @@ from sojourn.envs import (
     regret_by_episode,
     regret_error,
     return_windows,
+    task_gaps,
 )
 from sojourn.envs.regret import episode_reference, is_provisional, valid_reference
 
@@ -167,3 +169,23 @@ def test_error_of_a_regret_matches_simulation() -> None:
         )
         assert error == pytest.approx(draws.std(), rel=0.03) and error > 0
     assert regret_error(0.5, 1.0, 0.0, Reference(0.0, 1.0, "analytic")) == 0.0
+
+
+def test_regret_of_episodes_is_pooled_over_their_task() -> None:
+    tasks, achieved = ["a", "b", "a", "b"], [0.5, 10.0, 0.7, 25.0]
+    optimal, floor = [1.0, 30.0, 0.9, 20.0], [0.2, 0.0, 0.85, 5.0]
+    gaps = task_gaps(tasks, optimal, floor)
+    assert gaps == pytest.approx({"a": (0.8 + 0.05) / 2, "b": (30.0 + 15.0) / 2})
+    found = episode_regret(tasks, achieved, optimal, gaps)
+    for name in (0, 1):
+        rows = slice(name, None, 2)
+        expected = pooled_regret(optimal[rows], achieved[rows], floor[rows])
+        assert found[rows].mean() == pytest.approx(expected)
+    assert found[3] < 0.0, "better than the reference, and not clipped"
+
+
+def test_what_has_no_gap_has_no_regret() -> None:
+    assert task_gaps(["a", "b"], [1.0, np.nan], [1.0, 0.0]) == {}
+    assert task_gaps([], [], []) == {}
+    assert np.isnan(episode_regret(["a", "b"], [0.0, np.nan], [1.0, 1.0], {"b": 1.0})).all()
+    assert episode_regret([], [], [], {}).shape == (0,)

@@ -31,6 +31,26 @@ def test_a_sound_environment_is_described(id: str, capsys: pytest.CaptureFixture
         assert law in out
 
 
+def test_keys_of_a_task_hold_for_every_id(capsys: pytest.CaptureFixture[str]) -> None:
+    changed = ["max_episode_steps=7", "wrappers=[gymnasium.wrappers:FlattenObservation]"]
+    tasks = ["{id: CartPole-v1, attributes: {gravity: 3.0}}", "CartPole-v1"]
+    assert main(["check-env", *tasks, *changed, "attributes.length=2.0", "steps=200"]) == 0
+    assert capsys.readouterr().out.count("time limit 7") == 2
+
+
+def test_arguments_reach_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-env", "CartPole-v1", "kwargs.sutton_barto_reward=true", "steps=200"]) == 0
+    assert "rewards: float, from -1 to 0" in capsys.readouterr().out
+
+
+def test_the_seed_decides_what_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    def floor(seed: int) -> str:
+        assert main(["check-env", "CartPole-v1", f"seed={seed}", "steps=400"]) == 0
+        return next(x for x in capsys.readouterr().out.splitlines() if "random floor" in x)
+
+    assert floor(1) == floor(1) != floor(2)
+
+
 def test_a_broken_law_gives_exit_code_one(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +67,12 @@ def test_a_broken_law_gives_exit_code_one(
         (["CartPol-v1"], "Did you mean: `CartPole`"),
         (["nosuchmod:Bar-v0"], "No module named 'nosuchmod'"),
         (["CartPole-v1", "step=3"], "did you mean steps"),
+        (["CartPole-v1", "seed=-1"], "whole number of at least 0"),
+        (["CartPole-v1", "wrapers=[a:b]"], "did you mean wrappers"),
+        (["CartPole-v1", "kwarg.length=3"], "did you mean kwargs"),
+        (["CartPole-v1", "kwargs.sutton=[1"], "not readable as YAML"),
+        (["CartPole-v1", "kwargs.suton_reward=true"], "suton_reward"),
+        (["CartPole-v1", "weight=2"], "no such option"),
         (["CartPole-v1", "steps=no"], "whole number"),
         (["{id: [}"], "not readable as YAML"),
     ],

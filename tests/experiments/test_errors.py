@@ -42,6 +42,8 @@ MISTAKES = {
     "unquoted value": (["stream.x=a=b"], "quote special characters"),
     "no such resume": (["resume=no/such"], "no such folder or file"),
     "refused by a constructor": (["memory.num_heads=0"], "memory: num_heads must be at least 1"),
+    "kernels without a GPU": (["memory.backend=fla"], "memory: backend=fla: "),
+    "no such backend": (["memory.backend=flaa"], "got 'flaa'; did you mean 'fla'?"),
     "no such class": (["memory._target_=sojourn.memory.Nothing"], "cannot import"),
     "argument of the run": (["stream.seed=2"], "set by the run from seed"),
     "hand-set choices": (["choices.memory=gru"], "set by the run"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.evaluation_conditions import Half
+from sojourn.experiments.evaluation_matrix import matrix_rows
 from sojourn.experiments.evaluation_measures import (
     Row,
     condition_rows,
-    matrix_rows,
+    doubling,
     paired_rows,
 )
 from sojourn.experiments.evaluation_report import lines, markdown
@@ -18,6 +19,9 @@ from .test_measures import SCORES, lives_of
 
 WORSE = [[[u - 0.1 for u in segment] for segment in life] for life in SCORES]
 WORSE[0][2] = [u - 0.5 for u in SCORES[0][2]]
+
+
+HALF = Half(1, in_segments=True)
 
 
 def value(rows: list[Row], measure: str) -> float:
@@ -66,7 +70,30 @@ def test_the_matrix_says_how_many_cells_count() -> None:
     scores = np.zeros((2, 4, 3))
     for segment in range(3):
         scores[:, segment + 1, segment] = 1.0
-    rows = list(matrix_rows(Matrix(scores, np.array([[0, 1, 2]] * 2))))
-    assert [row.code for row in rows] == ["M6", "M7", "M7", "M9"]
+    rows = list(matrix_rows(Matrix.in_order(scores, np.array([[0, 1, 2]] * 2))))
+    assert [row.code for row in rows] == ["M6", "M7", "M7", "M9", *["M16"] * 4]
+    assert value(rows, "score, 0 segments after the last visit") == 1.0
+    assert value(rows, "score, 1 segments after the last visit") == 0.0
+    assert value(rows, "memory horizon, segments") == 0.0
     assert "2 of 3" in rows[0].note
     assert value(rows, "ACC, score on all tasks met") == pytest.approx(interval([1 / 3] * 2).mean)
+
+
+def test_the_area_over_the_single_task_twin_is_a_row_of_that_condition() -> None:
+    rows = list(paired_rows({"carried": lives_of(), "single_task": lives_of(WORSE)}, HALF))
+    tasks = {0: (0.1 * 2 + 0.5 * 2) / 4, 1: 0.1}  # of life 0; life 1 lost a tenth everywhere
+    assert value(rows, "area over the single-task twin") == pytest.approx(
+        ((tasks[0] + tasks[1]) / 2 + 0.1) / 2
+    )
+
+
+def test_scores_by_age_and_by_lag_are_rows() -> None:
+    rows = list(condition_rows("carried", lives_of(), {"task 1": 12}))
+    assert value(rows, "score in segment 3 of life") == pytest.approx(0.85)
+    assert value(rows, "score at a lag of 12 steps") == pytest.approx(0.3)
+    assert not any("lag" in row.measure for row in condition_rows("carried", lives_of()))
+
+
+@pytest.mark.parametrize(("most", "ages"), [(0, []), (1, [1]), (2, [1, 2]), (7, [1, 2, 4, 7])])
+def test_ages_double_up_to_the_last(most: int, ages: list[int]) -> None:
+    assert doubling(most) == ages

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from sojourn.agents import Agent, RandomPolicy, SharedLuck, Snapshots, Watch
-from sojourn.envs import BernoulliBandit, DarkRoom, Family, Length, Recurring, Stream
+from sojourn.envs import DarkRoom, Family, Length, Recurring, Stream, replay
 from sojourn.experiments.evaluation import Budget, Condition, ending_row, frozen_copy, lives
 from sojourn.experiments.evaluation_conditions import Half, left_out
-from sojourn.experiments.evaluation_probe import Probes, Replayed, probe
+from sojourn.experiments.evaluation_probe import Probes, probe
 from sojourn.experiments.measures.lifetimes import mean_regret
 from sojourn.experiments.measures.lives import Lives
 from sojourn.memory import GRU, Stack
@@ -75,9 +75,9 @@ def test_the_memory_before_life_is_that_of_an_agent_reset_at_every_episode() -> 
     probes = Probes.of(stream, 2, 2)
     snapshots = watched(agent, stream)
     endings = [e for _, part in probe(probes, agent, snapshots, 3, "episode", 9) for e in part]
-    replay = Stream(Replayed(stream, probes.places), Length(3), seed=3, lifetime_segments=1)
+    again = replay(stream, probes.places, Length(3))
     luck = SharedLuck(9, period=4)
-    plain = lived(Condition(agent, "episode"), replay, Budget(4, 100), luck)
+    plain = lived(Condition(agent, "episode"), again, Budget(4, 100), luck)
     mine = sorted((e.record.lifetime, e.record.episode, e.record.total_return) for e in endings)
     theirs = zip(plain.lifetime, plain.episode, plain.achieved, strict=True)
     assert mine[:12] == sorted((int(b), int(e), float(x)) for b, e, x in theirs)
@@ -101,17 +101,6 @@ def test_the_matrix_puts_every_score_in_its_cell() -> None:
     assert matrix.scores[1, 2, 1] == pytest.approx(expected)
 
 
-def test_a_task_that_draws_new_instances_is_probed_on_others() -> None:
-    stream = stream_of([BernoulliBandit(2, 4)])
-    assert stream.segment(0, 0).task.instance == "resampled"
-    replay = Replayed(stream, [(0, 0), (0, 1)])
-    first, again, other = (replay.assign(3, number, 0) for number in (0, 2, 1))
-    assert first.seed == again.seed != other.seed
-    assert first.seed != stream.segment(0, 0).seed
-    fixed = Replayed(stream_of(), [(0, 1)]).assign(3, 0, 0)
-    assert fixed.seed == stream_of().segment(0, 1).seed
-
-
 def test_half_of_a_life_is_counted_in_segments_where_they_are_known() -> None:
     assert Half.of(stream_of(), Budget(1, 100)) == Half(50, in_segments=False)
     assert Half.of(stream_of(), Budget(1, 100, 5)) == Half(3, in_segments=True)
@@ -120,8 +109,8 @@ def test_half_of_a_life_is_counted_in_segments_where_they_are_known() -> None:
 
 def test_what_cannot_be_lived_is_named() -> None:
     agent = agent_of(stream_of())
-    assert left_out(["carried", "shuffled"], agent, Budget(2, 10)) == {}
-    assert "two lifetimes" in left_out(["shuffled"], agent, Budget(1, 10))["shuffled"]
+    assert left_out(["carried", "shuffled"], agent, stream_of(), Budget(2, 10)) == {}
+    assert "two lifetimes" in left_out(["shuffled"], agent, stream_of(), Budget(1, 10))["shuffled"]
 
 
 def test_a_life_ends_with_its_last_segment() -> None:

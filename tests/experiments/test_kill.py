@@ -24,7 +24,7 @@ def start(words: list[str]) -> subprocess.Popen[bytes]:
 
 
 def wait_for_updates(run: Path, count: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(read_table(run / "metrics.csv").get("step", ())) < count:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)

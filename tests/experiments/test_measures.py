@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sojourn.envs import Windows, split_regret
 from sojourn.experiments.episodes import Episodes
 from sojourn.experiments.measures.lifetimes import (
     mean_regret,
@@ -77,12 +78,17 @@ def test_by_hand_every_segment_is_split_exactly() -> None:
     np.testing.assert_allclose(found.jump_start, [0.0, 0.2, 0.6, 0.1, 0.0, 1.0], atol=1e-12)
 
 
-def test_the_split_is_an_identity_for_any_scores() -> None:
-    rng = np.random.default_rng(0)
-    for length in (1, 2, 7, 40):
-        u = 3.0 * rng.standard_normal(length)
-        transient, residual = split_scores(u)
-        assert abs(transient + residual - (1.0 - u).mean()) < 1e-12
+@pytest.mark.parametrize("length", [1, 2, 7, 40])
+def test_the_split_is_an_identity_and_that_of_single_segments(length: int) -> None:
+    scores = 3.0 * np.random.default_rng(0).standard_normal((3, length))
+    transient, residual = split_scores(scores)
+    np.testing.assert_allclose(transient + residual, (1.0 - scores).mean(axis=1), atol=1e-12)
+    for u, fast, stays in zip(scores, transient, residual, strict=True):
+        ones, zeros = np.ones(length), np.zeros(length, np.int64)
+        windows = Windows(u, ones, zeros, zeros.astype(bool))
+        slow = split_regret(windows, u, max(1, round(0.1 * length)))
+        assert slow.transient[0] / length == pytest.approx(fast, abs=1e-12)
+        assert slow.residual[0] / length == pytest.approx(stays, abs=1e-12)
 
 
 def test_a_perfect_life_loses_nothing_and_a_random_one_all() -> None:

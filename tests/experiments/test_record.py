@@ -16,8 +16,8 @@ from sojourn.experiments.build import build_stream
 from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.errors import RunError
-from sojourn.experiments.loading import load
-from sojourn.experiments.record import agent_of
+from sojourn.experiments.loading import agent_of, load
+from sojourn.experiments.recordings import movie
 from sojourn.experiments.recordings.camera import Camera, watched
 from sojourn.experiments.recordings.film import Plan, film
 from sojourn.experiments.recordings.frames import frames
@@ -109,7 +109,8 @@ def test_the_end_of_an_episode_is_seen_before_the_next_begins(grid: Path) -> Non
 
 def test_untrained_is_the_agent_at_the_start_of_the_run(grid: Path) -> None:
     wanted = request(["grid", "checkpoint=first,untrained,last"])
-    first, untrained, last = (agent_of(wanted.config, t).state_dict() for t in wanted.takes)
+    agents = [agent_of(wanted.config, take.content) for take in wanted.takes]
+    first, untrained, last = (agent.state_dict() for agent in agents)
     assert [take.title for take in wanted.takes] == ["step 0", "untrained", "step 64"]
     assert all(torch.equal(value, untrained[name]) for name, value in first.items())
     assert any(not torch.equal(value, last[name]) for name, value in first.items())
@@ -144,13 +145,39 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         (["lifetimes=3"], "did you mean lifetime?"),
         (["steps=0"], "expected a whole number, 1 or more"),
         (["greedy=yes"], "expected true or false"),
-        (["output=film.mp4"], "ends in .gif"),
+        (["output=film.avi"], "ends in .gif or .mp4"),
     ],
 )
 def test_a_wrong_word_is_refused(
     runs: Path, refuse: Refuse, words: list[str], expected: str
 ) -> None:
     assert expected in refuse("record", "runs/delta-1", *words)
+
+
+def test_mp4_without_its_extra_is_refused_by_name(
+    runs: Path, refuse: Refuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(movie, "PACKAGE", "no_such_package_anywhere")
+    line = refuse("record", "runs/delta-1", "output=film.mp4")
+    assert "film.mp4: MP4 needs imageio-ffmpeg (pip install 'sojourn[video]')" in line
+    assert not Path("film.mp4").exists()
+
+
+def test_an_mp4_has_the_frames_of_the_gif(runs: Path) -> None:
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra video is not installed")
+    words = ["record", "runs/delta-1", "checkpoint=untrained,last", "steps=12", "fps=4"]
+    for name in ("life.mp4", "life.gif"):
+        assert main([*words, f"output={name}"]) == 0
+    count, seconds = ffmpeg.count_frames_and_secs("life.mp4")
+    with Image.open("life.gif") as picture:
+        shown = np.asarray(picture.convert("RGB")).astype(int)
+    assert count >= 12 and seconds == pytest.approx(count / 4, abs=0.3)
+    reader = ffmpeg.read_frames("life.mp4")
+    width, height = next(reader)["source_size"]
+    first = np.frombuffer(next(reader), np.uint8).reshape(height, width, 3).astype(int)
+    reader.close()
+    assert (height, width) == (shown.shape[0] + shown.shape[0] % 2, shown.shape[1])
+    assert np.abs(first[: shown.shape[0]] - shown).mean() < 6, "lossy, but the same picture"
 
 
 def test_a_run_with_one_checkpoint_has_no_first(train: Train, refuse: Refuse) -> None:

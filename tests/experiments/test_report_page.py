@@ -13,7 +13,7 @@ import pytest
 
 from sojourn.experiments.command import main
 from sojourn.experiments.comparison import Comparison
-from sojourn.experiments.pages import page as pages
+from sojourn.experiments.pages.document import MAX_BYTES
 from sojourn.experiments.pages.page import Page, render
 from sojourn.experiments.panels import Curve, Panel, Picture
 from sojourn.experiments.tables import read_table
@@ -22,17 +22,19 @@ SECTIONS = [
     "summary",
     "cumulative_regret",
     "windowed_regret",
+    "regret_split",
     "regret_by_episode",
     "regret_at_the_end",
     "performance_profile",
     "aggregates",
     "contrasts",
     "memory",
+    "transfer",
     "cost",
     "settings",
     "runs",
 ]
-PICTURES = [name for name in SECTIONS[1:6]]
+PICTURES = [name for name in SECTIONS[1:7]]
 VOID = {"meta", "input"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -113,7 +115,8 @@ def made_page(labels: list[str], count: int = 30) -> Page:
     panel = Panel("t", "steps", "regret", curves, borders=(5.0,))
     dots = Panel("t", "episode", "regret", curves, kind="points")
     pictures = {name: Picture(name, "A & B", "c", [panel, dots]) for name in PICTURES}
-    return Page("A & B", table, table, None, pictures, [], [(label, "f") for label in labels])
+    runs = [(label, "f") for label in labels]
+    return Page("A & B", table, table, None, None, pictures, [], runs)
 
 
 def test_every_section_is_there_and_the_page_is_well_formed(out: Path) -> None:
@@ -191,7 +194,7 @@ def test_what_is_provisional_is_marked_and_n_is_printed() -> None:
 def test_many_groups_make_no_endless_page(monkeypatch: pytest.MonkeyPatch) -> None:
     large = made_page([f"group {i}" for i in range(40)], 1000)
     text = render(large)
-    assert len(text.encode()) <= pages.MAX_BYTES
+    assert len(text.encode()) <= MAX_BYTES
     points = json.loads(Reader(text).scripts["points"])["windowed_regret-0"]
     assert len(points) == 40
     assert {(c["x"][0], c["x"][-1]) for c in points} == {(0.0, 999.0)}, "ends are kept"

@@ -5,8 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from sojourn.experiments import catalog
 from sojourn.experiments.command import main
 from sojourn.experiments.errors import UsageError
 from sojourn.experiments.folder import RunFolder
-from sojourn.experiments.studies.member import Places, state_of
+from sojourn.experiments.studies.member import Places, find_row, state_of
 from sojourn.experiments.studies.plan import plan
 from sojourn.experiments.studies.runner import Outcome, run_members
 
@@ -64,6 +65,15 @@ def test_a_file_adds_words_to_the_members_that_made_a_choice(tmp_path: Path) -> 
     assert "seed=2" in words["none"]
     own = plan([f"study={file}", "trainer.returns.trace=0.5"]).members
     assert all("trainer.returns.trace=0.5" in member.words for member in own)
+
+
+def test_whatever_a_sweep_of_a_file_sets_tells_its_members_apart(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "sweeps: [['memory=gru,lstm', seed=1..2], [memory=gru, stream=bandit, seed=1]]\n"
+    )
+    groups = [member.group for member in plan([f"study={file}"]).members]
+    assert sorted(groups) == ["gru", "gru", "gru bandit", "lstm", "lstm"]
 
 
 @pytest.mark.parametrize("name", catalog.options("study"))
@@ -174,3 +184,24 @@ def test_what_another_study_runs_is_left_to_it(
     assert "1 members, 0 of them done" in printed
     assert "another process runs it" in printed
     folder.close()
+
+
+def test_a_row_answers_until_a_setting_that_it_knew_changes(tmp_path: Path) -> None:
+    words = ["experiment=bandit", "memory=gru", "seed=1", "trainer.returns.trace=0.5"]
+    (member,) = plan(words).members
+    settings = json.loads(json.dumps(member.settings))
+    del settings["trainer"]["max_grad_norm"]  # a key that the version of the row did not have
+    places = Places(tmp_path)
+    path = tmp_path / "members" / f"{member.stem}__00000000.json"
+    path.parent.mkdir()
+
+    def found(settings: dict[str, Any], words: Sequence[str] = member.words) -> bool:
+        path.write_text(json.dumps({"words": list(words), "settings": settings}))
+        return find_row(places, member) is not None
+
+    assert found(settings)
+    assert not found(settings, [*member.words, "trainer.max_grad_norm=0.4"])
+    assert not found(settings | {"num_steps": 1})
+    assert not found(settings | {"of_old": 1})
+    del settings["trainer"]["num_minibatches"]  # the preset sets it to another than the default
+    assert not found(settings)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.groups import group_runs
+from sojourn.experiments.pages.chart import chart
 from sojourn.experiments.results import RunResult
 from sojourn.experiments.time_axis import common_borders, memory_panels
 
@@ -64,3 +65,19 @@ def test_measures_are_means_over_layers_heads_and_runs(runs: Path) -> None:
     (half_life,) = panels["Median half-life"].curves
     assert (half_life.x.tolist(), half_life.mean.tolist()) == ([8], [7])
     assert panels["Effective rank"].curves == []
+
+
+def test_groups_far_apart_are_shown_by_powers_of_ten(runs: Path) -> None:
+    for name, norms in (("delta-1", (10, 1)), ("delta-2", (1000, 100)), ("never", (1e5, 1e6))):
+        rows = "".join(f"{8 * n},0,0,{norm},{norm}\n" for n, norm in enumerate(norms, start=1))
+        header = "step,layer,head,weights_norm,loss_ahead_4\n"
+        (runs / name / "diagnostics.csv").write_text(header + rows)
+    groups = groups_of(*(runs / name for name in ("delta-1", "delta-2", "never")))
+    for panel in memory_panels(groups, "steps"):
+        if panel.title in ("Memory norm", "Loss on pairs 4 tokens ahead"):
+            assert panel.y_scale == "log" and "geometric mean" in panel.y_label
+            low, other = panel.curves
+            assert low.mean == pytest.approx([100, 10]) and other.mean == pytest.approx([1e5, 1e6])
+            assert (low.low > 0).all() and np.isnan(other.low).all()
+            svg = chart(panel, [panel], [c.label for c in panel.curves], "norm")
+            assert "nan" not in svg and ">1M<" in svg

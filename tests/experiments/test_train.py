@@ -48,6 +48,10 @@ def status(run: Path) -> str:
     return str(json.loads((run / "status.json").read_text())["status"])
 
 
+def best_step(run: Path) -> int:
+    return checkpoint.step_of((run / "checkpoints" / "best").resolve())
+
+
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None:
     """Send this process a signal during its `count`-th rollout."""
     collect, calls = Rollout.collect, iter(range(1, 10**9))
@@ -69,7 +73,9 @@ def test_a_run_leaves_its_files(
     assert left >= FILES
     assert any(name.startswith("events.") for name in left)
     assert [p.name for p in sorted((run / "checkpoints").iterdir())] == [
+        "best",
         "latest",
+        *((f"step_{kept:012d}.pt",) if (kept := best_step(run)) < 288 else ()),
         "step_000000000288.pt",
         "step_000000000320.pt",
     ]
@@ -270,7 +276,8 @@ def test_a_checkpoint_of_another_name_is_refused(train: Train, refuse: Refuse) -
 
 def test_debug_is_one_short_loop(train: Train) -> None:
     run = train("run", "debug=true", "num_steps=null")
-    torch.autograd.set_detect_anomaly(False)
+    assert not torch.is_anomaly_enabled()
+    assert not torch.are_deterministic_algorithms_enabled()
     assert len(read_table(run / "metrics.csv")["step"]) == 3
 
 

@@ -26,6 +26,12 @@ WORDS = {
     "transfer": ["trainer.extras.transfer.weight=1", "trainer.extras.transfer.every=2"],
     "auxiliary": ["trainer.extras.auxiliary.observation=1"],
     "evolution": ["trainer.num_pairs=2"],
+    "finetuning": ["memory_reset=episode", "credit=episode"],
+    "restart": ["trainer.extras.strategy.at=3"],
+    "ewc": ["trainer.extras.strategy.fisher_lifetimes=2"],
+    "l2_init": ["trainer.extras.strategy.strength=1"],
+    "replay": ["trainer.extras.strategy.capacity=6", "trainer.extras.strategy.batch=2"],
+    "privileged": [],
 }
 
 

@@ -151,8 +151,8 @@ def make_edits(
         return torch.randn(2, steps, 2, size, dtype=dtype)
 
     write = nn.functional.normalize(normal(key), dim=-1)
-    retention = nn.functional.logsigmoid(normal(key))
-    return Edits(normal(key), torch.rand_like(write) * write, write, normal(value), retention)
+    retention, rate = nn.functional.logsigmoid(normal(key)), torch.rand_like(write)
+    return Edits(normal(key), rate * write, write, normal(value), retention, rate)
 
 
 def assert_same_state(actual: TensorDict, expected: TensorDict, tolerance: float = 1e-10) -> None:

@@ -8,15 +8,20 @@ import pytest
 import torch
 
 from sojourn.memory import (
+    AnchoredGradient,
     AttentionMemory,
+    ChannelGatedMemory,
     ConstantRate,
     DotProduct,
     ExactScalar,
     FastWeightMemory,
+    FeedbackDelta,
     GradientStep,
     Heads,
+    KernelRidge,
     NoDecay,
     Normalised,
+    Polynomial,
     Readout,
     Views,
 )
@@ -113,13 +118,43 @@ def test_normalised_reads_are_finite_in_float32(name, scale):
         assert gradient.isfinite().all()
 
 
+OTHERS = {
+    "attention": partial(AttentionMemory, positions="none"),
+    "kernel ridge": partial(AttentionMemory, positions="none", estimator=KernelRidge),
+    "channel-gated": ChannelGatedMemory,
+    "feedback": partial(ChannelGatedMemory, rule=FeedbackDelta),
+    "network": partial(FastWeightMemory, solver=partial(AnchoredGradient, chunk_size=4)),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", EXPANSIONS)
-def test_attention_may_have_longer_keys_too(name):
-    views = partial(Views, feature_map=name)
-    core = AttentionMemory(WIDTH, key_width=KEY, views=views, positions="none").double()
+def test_every_memory_may_have_longer_keys(tools, name, other):
+    core = OTHERS[other](WIDTH, key_width=KEY, views=partial(Views, feature_map=name)).double()
+    tools.randomise(core)
     x = torch.randn(BATCH, STEPS, WIDTH, dtype=torch.float64)
-    y, _ = core(x, core.init_state(BATCH))
-    assert y.isfinite().all()
+    y, after = core(x, core.init_state(BATCH))
+    by_parts, state = tools.run_in_parts(core, x, core.init_state(BATCH), {}, [1, 5, 1, 7])
+    torch.testing.assert_close(by_parts, y)
+    tools.assert_same_state(state, after)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("name", ["silu", *EXPANSIONS])
+def test_a_network_meets_queries_on_the_scale_of_its_keys(name, degree):
+    views = partial(Views, feature_map=name)
+    views = views if degree == 1 else partial(Polynomial, views=views)
+    core = FastWeightMemory(WIDTH, key_width=KEY, views=views, solver=AnchoredGradient).double()
+    read, met = core.solver.net.read, []
+
+    def watched(query, apply):
+        met.append(query)
+        return read(query, apply)
+
+    core.solver.net.read = watched
+    core(torch.randn(BATCH, 1, WIDTH, dtype=torch.float64), core.init_state(BATCH))
+    lengths = met[0].norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=0, atol=0.02)
 
 
 def test_positions_count_valid_tokens_since_the_reset():

@@ -88,7 +88,7 @@ def test_the_limited_gain_keeps_an_mlp_from_running_away(limit):
     """Large hidden weights and open gates; without the limit the weights explode."""
     steps = 512
     solver = make_solver(dtype=torch.float32)
-    solver.largest_gain = limit
+    solver.gain_limit.largest = limit
     with torch.no_grad():
         solver.net.initial_hidden.mul_(4)
     retention = torch.full((BATCH, steps, HEADS), -5e-3)
@@ -130,7 +130,7 @@ def test_rows_stand_anywhere_on_their_grids(mixing):
 @pytest.mark.parametrize("objective", [partial(SquaredError, taken_at="previous"), DotProduct])
 def test_linear_net_with_chunk_one_is_the_exact_memory(objective):
     solver = make_solver(LinearNet, "decay", 1, objective=objective)
-    solver.longest_error = solver.largest_gain = float("inf")
+    solver.longest_error = solver.gain_limit.largest = float("inf")
     exact = ExactScalar(HEAD, objective(HEAD), chunk_size=8).double()
     with torch.no_grad():
         exact.initial_weights.copy_(solver.net.initial("last"))

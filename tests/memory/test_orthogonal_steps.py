@@ -13,8 +13,10 @@ from sojourn.memory import (
     AnchoredGradient,
     CellGates,
     CellMomentum,
+    CellStep,
     Decay,
     DotProduct,
+    FastWeightMemory,
     Gates,
     Heads,
     LinearNet,
@@ -249,7 +251,7 @@ def test_atlas_without_muon_and_window_is_titans(kind):
     titans = AnchoredGradient(
         HEAD, SquaredError(HEAD), partial(TwoLayerNet, expansion=1), MomentumDecay, CELL
     ).double()
-    titans.largest_gain = titans.longest_error = float("inf")
+    titans.gain_limit.largest = titans.longest_error = float("inf")
     titans.load_state_dict(atlas.state_dict())
     tokens, flags = make_tokens(), make_flags(kind)
     gates = make_gates("atlas")
@@ -326,14 +328,17 @@ def test_any_gate_is_finite_in_float32(model, gate, what):
         assert gradient.isfinite().all()
 
 
-def test_rates_must_be_one_or_as_many_as_layers():
-    solver = make_solver("lact", window=1)
-    rate, momentum = make_gates("lact")
-    reads, _ = solver(
-        make_tokens(), CellGates(rate[..., :1], momentum), solver.init_state(BATCH), None, None
+@pytest.mark.parametrize("num_rates", [1, 2, 3])
+def test_rates_must_be_one_or_as_many_as_layers(num_rates):
+    make = partial(
+        FastWeightMemory,
+        WIDTH,
+        rule=partial(CellStep, num_rates=num_rates),
+        solver=partial(AnchoredGradient, net=SwiGLUNet, mixing=CellMomentum),
     )
-    assert reads.isfinite().all()
-    with pytest.raises(ValueError, match="num_rates must be 1 or the net's 3 layers, got 2; use 3"):
-        solver(
-            make_tokens(), CellGates(rate[..., :2], momentum), solver.init_state(BATCH), None, None
-        )
+    if num_rates == 2:
+        with pytest.raises(ValueError, match="must be 1 or the net's 3 layers, got 2; use 3"):
+            make()
+        return
+    core = make()
+    assert core(torch.randn(BATCH, STEPS, WIDTH), core.init_state(BATCH))[0].isfinite().all()

@@ -24,6 +24,7 @@ from sojourn.memory import (
     MomentumGates,
     SquaredError,
     Tokens,
+    diagnose,
     state_bytes,
 )
 from sojourn.memory.mesa import SMALLEST_RIDGE
@@ -142,7 +143,8 @@ def test_nearly_equal_keys_in_low_precision_flash_linear_attention_1187(tools):
     core.solver.register_forward_hook(lambda _, given, result: seen.append((given[0], *result)))
     with torch.autocast("cpu", torch.bfloat16):
         y, _ = core(x, core.init_state(2))
-    assert y.isfinite().all()
+        residual = diagnose(core, x, core.init_state(2))["memory"]["solve_residual_largest"]
+    assert y.isfinite().all() and (residual < 1e-3).all()
     tokens, reads, state = seen[0]
     assert {leaf.dtype for leaf in state.values()} == {torch.float32}
     ridge = SMALLEST_RIDGE * torch.eye(16).double()
@@ -168,33 +170,6 @@ def test_memories_learn_below_their_chunk_size_titans_pytorch_59(tools, name):
     written = [leaf for leaf in leaves(early) if leaf.is_floating_point() and leaf.ndim == 4]
     untouched = [leaf for leaf in leaves(start) if leaf.is_floating_point() and leaf.ndim == 4]
     assert any(not torch.equal(a, b) for a, b in zip(written, untouched, strict=True))
-
-
-def live_long(core, steps: int, updates: int, scale: float) -> None:
-    """Train on the memory's own next input; state, outputs and gradients must stay finite."""
-    optimiser = torch.optim.Adam(core.parameters(), lr=1e-3)
-    for _ in range(updates):
-        x = scale * torch.randn(1, steps, core.width)
-        y, state = core(x, core.init_state(1))
-        assert y.isfinite().all() and all(leaf.isfinite().all() for leaf in leaves(state))
-        optimiser.zero_grad()
-        (y[:, :-1] - x[:, 1:] / scale).square().mean().backward()
-        assert all(p.grad is None or p.grad.isfinite().all() for p in core.parameters())
-        optimiser.step()
-
-
-@pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_inner_learning_stays_finite_titans_pytorch_29(tools, name, scale):
-    live_long(tools.build(name, width=WIDTH), steps=128, updates=2, scale=scale)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
-@pytest.mark.parametrize("name", ["titans", "ttt_mlp", "ttt_linear", "yaad", "moneta"])
-def test_long_inner_learning_stays_finite_titans_pytorch_29(tools, name, scale):
-    core = tools.build(name, width=64)
-    live_long(core, steps=4096, updates=2, scale=scale)
-    live_long(core, steps=256, updates=50, scale=scale)
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Metric cards as data: what every number is, in what unit, against what, and what it hides."""

@@ -1,0 +1,104 @@
+"""The page that a run ends with says all it is to say, of the run itself and of its evaluation."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from sojourn.experiments import report
+from sojourn.experiments.catalog import text_of
+from sojourn.experiments.command import main
+from sojourn.experiments.evaluation_conditions import CONDITIONS
+from sojourn.experiments.tables import read_table
+
+from .conftest import TINY
+
+Refuse = Callable[..., str]
+ENDS = [
+    "stream.lifetime_segments=null",
+    "stream.length.amount=2",
+    "evaluation.num_lifetimes=2",
+    "evaluation.steps=150",
+]
+SECTIONS = (
+    "Regret over training",
+    "Regret by episode of a task",
+    "Regret by task of a life",
+    "Transient and residual regret",
+    "Transfer: what having lived is worth",
+    "Forgetting: what is known after every task",
+    "Plasticity: whether it can still learn",
+    "Cost",
+    "How it was measured",
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small run that ends with a page."""
+    folder = tmp_path_factory.mktemp("end")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(report, "draw_regret", lambda _: None)
+        words = ["evaluation.conditions=[carried,reset_task,random]", "folder=run", "quiet=true"]
+        assert main(["train", *TINY, *ENDS, *words]) == 0
+    return folder / "run"
+
+
+def test_the_page_says_all_of_it(run: Path) -> None:
+    page = (run / "report.html").read_text()
+    places = [page.index(f">{heading}</h2>") for heading in SECTIONS]
+    assert places == sorted(places)
+    for said in (
+        "first 10 % of the steps",
+        "utility U of having lived",
+        "forgetting at a boundary",
+        "transient regret",
+        "steps per second in training",
+        "CPU microseconds per step",
+        "What the memory knows",
+    ):
+        assert said in page, said
+    assert "http://" not in page.replace("http://www.w3.org", ""), "it needs no network"
+
+
+def test_the_numbers_of_the_page_are_those_of_run_and_evaluation(run: Path) -> None:
+    page = (run / "report.html").read_text()
+    summary = json.loads((run / "summary.json").read_text())
+    assert f"{summary['regret_end']['all']['normalised']:.3f}" in page
+    (evaluation,) = (run / "evaluations").iterdir()
+    assert {path.name for path in evaluation.glob("episodes_*.csv")} == {
+        f"episodes_{name}.csv" for name in ("carried", "reset_task", "random")
+    }
+    rows = json.loads((evaluation / "measures.json").read_text())["measures"]
+    carried = next(row for row in rows if row["measure"] == "regret, all episodes")
+    assert repr(carried["mean"]) in page
+    assert read_table(run / "evaluation.csv"), "the run's own evaluation is still there"
+
+
+def test_without_conditions_there_is_no_page(workplace: Path) -> None:
+    assert main(["train", *TINY, "num_steps=32", "folder=plain", "quiet=true"]) == 0
+    assert not (workplace / "plain" / "report.html").exists()
+    assert not (workplace / "plain" / "evaluations").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("evaluation.conditions=[carried]", "expected evaluation.num_lifetimes >= 1 beside it"),
+        ("evaluation.conditions=[frozen]", "conditions: carried is missing"),
+        ("evaluation.conditions=[carried,frozn]", "did you mean frozen"),
+    ],
+)
+def test_wrong_conditions_get_one_line_before_the_run(refuse: Refuse, word: str, line: str) -> None:
+    lives = [] if "num_lifetimes" in line else ["evaluation.num_lifetimes=1"]
+    assert line in refuse("train", "stream=bandit", "folder=run", word, *lives)
+    assert not Path("run").exists()
+
+
+def test_the_preset_asks_for_the_page() -> None:
+    config = OmegaConf.create(text_of("experiment", "hidden_rule"))
+    assert {"carried", "reset_task", "random"} <= set(config.evaluation.conditions)
+    assert set(config.evaluation.conditions) <= set(CONDITIONS)

@@ -1,0 +1,49 @@
+"""A first signal is remembered; a second one ends the process at once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sojourn.experiments.stopping import StopRequest
+
+SCRIPT = """
+import time
+from sojourn.experiments.stopping import StopRequest
+with StopRequest() as stop:
+    print("ready", flush=True)
+    while stop.signal is None:
+        time.sleep(0.01)
+    print("saving", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_quits_at_once(number: signal.Signals, code: int) -> None:
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "saving\n"
+        begin = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(timeout=30) == code
+        assert time.monotonic() - begin < 10
+        assert "once more to quit at once" in process.stderr.read()
+
+
+def test_the_handlers_before_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with StopRequest() as stop:
+        assert signal.getsignal(signal.SIGINT) != before
+        signal.raise_signal(signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,114 @@
+"""The commands of the documentation: their words are known, and all but the named ones run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from sojourn.experiments import report
+from sojourn.experiments.command import VERBS, main
+from sojourn.experiments.config import compose_config, parse
+from sojourn.experiments.studies.plan import plan
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+BLOCK = re.compile(
+    r"^```(?!python|yaml|toml)\w*\n(.*?)^```|((?:^    .*\n)+)", re.DOTALL | re.MULTILINE
+)
+ELSEWHERE = {  # pages whose own tests run them, with the files that they print
+    "new_core.md": "test_docs.py",
+    "environments.md": "test_environments_page.py",
+}
+UNRUN = {  # command -> why it is only read
+    "sojourn probe probe=all memory=all jobs=2": "hundreds of trainings; others run a few of them",
+}
+ROOMS = ["stream=dark_room_recurring", "stream.schedule.families.0.horizon=4"]
+TINY = ["num_lifetimes=4", "slice_steps=16", "num_steps=128", "agent.width=8", "quiet=true"]
+SHORT = ["evaluation.num_lifetimes=2", "evaluation.steps=20"]
+SMALLER = {  # verb -> what makes a command small enough for a test
+    "train": [*TINY, *SHORT],
+    "study": ["estimate=true"],
+    "probe": ["steps=2", "batch=4", "seed=0"],
+    "record": ["steps=4"],
+    "evaluate": ["num_lifetimes=2", "segments=2", "steps=40", "probe_lifetimes=2"],
+    "live": ["num_steps=256", "num_lifetimes=2", "quiet=true"],
+}
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of a page's blocks of code that call the command."""
+    blocks = (match[1] or match[2] for match in BLOCK.finditer(page.read_text()))
+    lines = (line.strip() for block in blocks for line in block.splitlines())
+    return [line for line in lines if line.startswith("sojourn ")]
+
+
+PAGES = {page.name: found for page in sorted(DOCS.glob("**/*.md")) if (found := commands(page))}
+RUN = [name for name in PAGES if name not in ELSEWHERE]
+EVERY = [line for found in PAGES.values() for line in found]
+
+
+def words_of(line: str) -> list[str]:
+    return shlex.split(line, comments=True)[1:]
+
+
+def test_what_is_not_run_is_there_and_has_a_reason() -> None:
+    assert set(UNRUN) <= set(EVERY), "a command of the list is not in the documentation"
+    assert all(UNRUN.values())
+    for name, file in ELSEWHERE.items():
+        assert name in PAGES and name in (DOCS.parent / "tests" / file).read_text()
+
+
+@pytest.mark.parametrize("line", sorted(set(EVERY)))
+def test_verbs_and_keys_are_known(line: str) -> None:
+    verb, *words = words_of(line)
+    assert verb in VERBS
+    local = any(".yaml" in word or "my_envs" in word for word in words)
+    if verb == "train" and not local and not any(word.startswith("resume=") for word in words):
+        compose_config(parse(words))
+    if verb == "study" and not any(word.startswith("resume=") for word in words):
+        assert plan(words).members
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs that the pages speak of; the last one is the latest."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(report, "draw_regret", lambda _: None)
+        for name in ("gru", "delta_net", "titans"):
+            for place in ("bandit", "studies/bandit/runs"):
+                words = [f"memory={name}", f"folder=runs/{place}/{name}", *TINY]
+                assert main(["train", "stream=bandit", *words]) == 0
+        for seed in (1, 2):
+            assert main(["train", *ROOMS, *TINY, f"seed={seed}", "checkpoint_every=64"]) == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
+def test_commands_run_as_printed(
+    page: str, trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(trained)
+    monkeypatch.setattr(report, "draw_regret", lambda _: None)
+    run = str((trained / "runs" / "latest").resolve())
+    for line in PAGES[page]:
+        if line in UNRUN:
+            continue
+        verb, *words = (word.replace("RUN", run) for word in words_of(line))
+        words = [_life(word, Path(run)) for word in words]
+        resumed = any(word.startswith("resume=") for word in words)
+        if "--help" not in words:
+            small = SMALLER.get(verb, [])
+            words += [w for w in small if w.startswith("num_steps")] if resumed else small
+        assert main([verb, *words]) == 0, (line, words, capsys.readouterr())
+
+
+def _life(word: str, run: Path) -> str:
+    """The life that was lived here in place of the one that a page names."""
+    if not word.startswith(f"resume={run}/lives/"):
+        return word
+    return f"resume={sorted((run / 'lives').iterdir())[-1]}"
