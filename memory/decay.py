@@ -4,9 +4,9 @@
     D[t,j] = exp(la_{j+1} + ... + la_t)
 
 Every exponent is a sum of terms of one sign, made by a product with a matrix of zeros and ones: no
-digits cancel, nothing overflows, nothing is divided. What is hidden is masked *before* exp, so that
-gradients stay finite for any gate. A reset cuts the sums: it sets D to zero across it and swaps
-W_in for W_0.
+digits cancel, nothing overflows, nothing is divided, and gradients stay finite for any gate, as the
+exponents of what is hidden are never positive either. A reset cuts the sums: it sets D to zero
+across it and swaps W_in for W_0.
 
 Source: the decay mask of RetNet (Sun et al. 2023) and Mamba-2 (Dao & Gu 2024), extended to resets.
 """
@@ -61,17 +61,12 @@ class ChunkDecay:
         spans = (counted.unsqueeze(-1) * follows.unsqueeze(1)).flatten(1)
         between = torch.unflatten(self.log_retention @ spans, -1, (size, size))
         if self.reset is None or self.segment is None:
-            return Coefficients(_exp_where(passed, between), carried, None)
+            return Coefficients(between.exp() * passed.to(between.dtype), carried, None)
         own = self.segment.unsqueeze(-1) == self.segment.unsqueeze(-2)
-        writes = _exp_where(passed & own, between)
+        visible = (passed & own).to(between.dtype)
+        writes = between.exp() * visible
         # A reset at t comes before the decay of token t.
-        initial = self.log_retention.unsqueeze(-2) * (passed & own).to(self.log_retention.dtype)
+        initial = self.log_retention.unsqueeze(-2) * visible
         is_carried = (self.segment == 0).to(self.log_retention.dtype)
         initial = initial.sum(-1).exp()
         return Coefficients(writes, carried * is_carried, initial * (1.0 - is_carried))
-
-
-def _exp_where(visible: Tensor, exponents: Tensor) -> Tensor:
-    """exp, and zero where not `visible`."""
-    hidden = torch.zeros_like(visible, dtype=exponents.dtype).masked_fill(~visible, -torch.inf)
-    return torch.exp(exponents + hidden)
