@@ -21,9 +21,8 @@ from .member import Member, Places, state_of, write_row
 
 POLL_SECONDS = 0.2
 TO_RUN = ("new", "started")
-_started: list[
-    subprocess.Popen[bytes]
-] = []  # of this process; killing one that has ended is no fault
+# What this process has started; killing one that has ended is no fault.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
