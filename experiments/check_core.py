@@ -19,8 +19,9 @@ STEPS = 71  # more than two chunks of the default 32, and no multiple of anythin
 def check_core(words: Sequence[str]) -> int:
     """Run `sojourn check-core memory=NAME|FILE.yaml [key=value ...]`: a line for every law.
 
-    The memory is checked in float64, its parameters moved away from zero. Returns the exit code:
-    1 when a law is broken.
+    The memory is checked in float64, its parameters moved away from zero, and recomputed in the
+    backward pass where `agent.recompute_every` says so. Returns the exit code: 1 when a law is
+    broken.
     """
     overrides = parse(words)
     if not any(override.key == "memory" for override in overrides):
@@ -28,6 +29,7 @@ def check_core(words: Sequence[str]) -> int:
     torch.manual_seed(0)
     config = compose_config(overrides)
     core = build_memory(config, config.agent.width).double()
+    core.recompute_every = config.agent.get("recompute_every")
     with torch.no_grad():
         for parameter in core.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))

@@ -26,6 +26,18 @@ from .tracker import MAX_EPISODES
 STEPS, REGRET = "environment steps", "normalised regret"
 PROFILE_POINTS = 61
 
+# R-matrix -> its heading, and what its rows are.
+KNOWN = {
+    "memory_matrix": (
+        "What memories know",
+        "of a life with the memory as it was after so many segments",
+    ),
+    "outer_matrix": (
+        "What outer parameters know",
+        "of training with a fresh memory and the checkpoint of this step",
+    ),
+}
+
 
 def pictures(groups: Sequence[Group], last: float) -> list[Picture]:
     """Every picture that the groups have data for; `last` is the end of a run, as in tables."""
@@ -71,17 +83,23 @@ def draw_pictures(folder: Path, found: Sequence[Picture]) -> None:
             draw(path, one.title, one.caption, one.panels)
 
 
-def matrix_picture(groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]) -> Picture | None:
-    """What memories know of every task, a heat map for every group; None without an evaluation."""
-    grids = matrix_grids(groups, found)
-    if not grids:
-        return None
-    caption = (
-        "Score on every task of a life with the memory as it was after so many segments: 1 = "
-        "reference, 0 = uniform random policy. Mean over runs "
-        f"({', '.join(f'{grid.title}: n = {grid.num_runs.max()}' for grid in grids)})."
-    )
-    return Picture("memory_matrix", f"What memories know, {_streams(groups)}", caption, grids=grids)
+def matrix_pictures(groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]) -> list[Picture]:
+    """What memories and outer parameters know of every task, a heat map for every group that was
+    evaluated.
+    """
+    drawn = []
+    for name, (heading, rows) in KNOWN.items():
+        grids = matrix_grids(name, groups, found)
+        if grids:
+            counts = ", ".join(
+                f"{grid.title}: n = {grid.num_runs.max(initial=0)}" for grid in grids
+            )
+            caption = (
+                f"Score on every task {rows}: 1 = reference, 0 = uniform random policy. Mean over "
+                f"runs ({counts})."
+            )
+            drawn.append(Picture(name, f"{heading}, {_streams(groups)}", caption, grids=grids))
+    return drawn
 
 
 def _indices(groups: Sequence[Group]) -> range:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .comparison import Comparison, differences, plain_table, write_tables
-from .comparison_figures import draw_pictures, matrix_picture, pictures
+from .comparison_figures import draw_pictures, matrix_pictures, pictures
 from .contrasts import aggregate_table, contrast_table, contrasts, declare
 from .evaluated import evaluations, transfer_table
 from .folder import write_atomically
@@ -38,8 +38,7 @@ def write_comparison(folder: Path, groups: Sequence[Group], request: Request) ->
     beside = contrast_table(contrasts(groups, declared, request.last))
     evaluated = evaluations(groups)
     transfer = transfer_table(groups, evaluated)
-    matrix = matrix_picture(groups, evaluated)
-    found = [*pictures(groups, request.last), *([matrix] if matrix is not None else [])]
+    found = [*pictures(groups, request.last), *matrix_pictures(groups, evaluated)]
     folder.mkdir(parents=True, exist_ok=True)
     write_tables(folder, table, groups)
     _write(folder, "aggregates", aggregates)

@@ -69,6 +69,8 @@ def _words(verb: str) -> list[str]:
         return [*catalog.ALL_GROUPS]
     if verb == "completion":
         return list(SHELLS)
+    if verb == "compare":  # whole runs, not one checkpoint of one
+        return [LATEST]
     return [LATEST, BEST] if verb in RUN_VERBS else []
 
 

@@ -20,7 +20,13 @@ from .results import CONFIG_FILE, RunResult
 from .statistics import Interval, band, interval
 from .tables import Cell, read_table
 
-FOLDER, MEASURES, MATRIX = "evaluations", "measures.csv", "memory_matrix.csv"
+FOLDER, MEASURES = "evaluations", "measures.csv"
+
+# File of an evaluation -> what its columns and rows are.
+MATRICES = {
+    "memory_matrix": ("task, by first visit", "segments lived"),
+    "outer_matrix": ("task", "environment step"),
+}
 
 # Column of the table -> (measure, condition) in the table of an evaluation.
 SHOWN = {
@@ -44,13 +50,32 @@ NOTES = (
 
 
 @dataclass(frozen=True)
+class Scores:
+    """A matrix of scores `[num_rows, num_tasks]` and the names of its rows."""
+
+    rows: Sequence[str]
+    values: Array
+
+    @classmethod
+    def read(cls, path: Path) -> Scores:
+        """From a table whose first column names the rows."""
+        first, *tasks = read_table(path).values()
+        rows = [f"{row:g}" if first.dtype.kind == "f" else str(row) for row in first]
+        return cls(rows, np.stack(tasks, axis=1))
+
+    def of(self, rows: Sequence[str], num_tasks: int) -> Array:
+        """The part with these rows and as many tasks."""
+        return self.values[[self.rows.index(row) for row in rows], :num_tasks]
+
+
+@dataclass(frozen=True)
 class Evaluated:
-    """An evaluation as it lies on disk: `measures` by (measure, condition), the R-matrix of
-    memories `[num_ages, num_tasks]` if there is one, and what was lived, as text.
+    """An evaluation as it lies on disk: `measures` by (measure, condition), R-matrices by their
+    file's name, and what was lived, as text.
     """
 
     measures: Mapping[tuple[str, str], float]
-    matrix: Array | None
+    matrices: Mapping[str, Scores]
     lived: str
 
     @classmethod
@@ -59,14 +84,14 @@ class Evaluated:
         table = read_table(folder / MEASURES)
         names = zip(table["measure"].tolist(), table["condition"].tolist(), strict=True)
         measures = dict(zip(names, table["mean"].tolist(), strict=True))
-        columns = read_table(folder / MATRIX) if (folder / MATRIX).exists() else {}
-        tasks = [columns[name] for name in columns if name.startswith("task_")]
+        paths = {name: folder / f"{name}.csv" for name in MATRICES}
+        matrices = {name: Scores.read(path) for name, path in paths.items() if path.exists()}
         config = OmegaConf.load(folder / CONFIG_FILE)
         stream = OmegaConf.to_container(config.stream)
         assert isinstance(stream, dict)
         lived = {key: value for key, value in stream.items() if key not in ("seed", "workers")}
-        shape = f"{len(tasks)} tasks" if tasks else "no matrix"
-        return cls(measures, np.stack(tasks, axis=1) if tasks else None, f"{shape}, {lived}")
+        shapes = [scores.values.shape for scores in matrices.values()]
+        return cls(measures, matrices, f"{shapes}, {lived}")
 
 
 def newest(run: RunResult) -> Evaluated | None:
@@ -98,32 +123,24 @@ def transfer_table(groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]
     return Comparison(list(columns), rows, data, _notes(having))
 
 
-def matrix_grids(groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]) -> list[Grid]:
-    """The R-matrix of every group, over the ages and tasks that all its runs were asked for."""
+def matrix_grids(
+    name: str, groups: Sequence[Group], found: Sequence[Sequence[Evaluated]]
+) -> list[Grid]:
+    """An R-matrix of every group, over the rows and tasks that all its runs were asked for."""
+    x_label, y_label = MATRICES[name]
     grids = []
     for group, ones in zip(groups, found, strict=True):
-        matrices = [one.matrix for one in ones if one.matrix is not None]
+        matrices = [one.matrices[name] for one in ones if name in one.matrices]
         if not matrices:
             continue
-        rows, columns = (min(matrix.shape[axis] for matrix in matrices) for axis in (0, 1))
-        scores = np.stack([matrix[:rows, :columns] for matrix in matrices])
+        rows = [row for row in matrices[0].rows if all(row in other.rows for other in matrices)]
+        num_tasks = min(matrix.values.shape[1] for matrix in matrices)
+        scores = np.stack([matrix.of(rows, num_tasks) for matrix in matrices])
         means = band(scores.reshape(len(matrices), -1))
         parts = (means.mean, means.low, means.high, means.num_runs)
-        mean, low, high, num_runs = (part.reshape(rows, columns) for part in parts)
-        names = [str(age) for age in range(rows)]
-        tasks = [str(task + 1) for task in range(columns)]
-        grid = Grid(
-            group.label,
-            "task, by first visit",
-            "segments lived",
-            tasks,
-            names,
-            mean,
-            low,
-            high,
-            num_runs,
-        )
-        grids.append(grid)
+        shaped = (part.reshape(len(rows), num_tasks) for part in parts)
+        tasks = [str(task + 1) for task in range(num_tasks)]
+        grids.append(Grid(group.label, x_label, y_label, tasks, rows, *shaped))
     return grids
 
 
@@ -135,7 +152,8 @@ def _notes(having: Sequence[tuple[Group, Sequence[Evaluated]]]) -> list[str]:
     notes = list(NOTES)
     if len({one.lived for _, ones in having for one in ones}) > 1:
         notes.append(
-            "These evaluations did not live the same: their streams or numbers of tasks differ."
+            "These evaluations did not live the same: their streams or the sizes of their matrices "
+            "differ."
         )
     without = [group for group, ones in having if len(ones) < len(group.runs)]
     notes += [f"{group.label}: some of its runs have no evaluation" for group in without]

@@ -22,6 +22,7 @@ from sojourn.envs import (
     Length,
     MovingBandit,
     Player,
+    Split,
     Stream,
     players,
     unknown_best_play,
@@ -120,7 +121,7 @@ def learners(stream: Stream) -> Mapping[str, Player]:
 
     They are told of task switches. Gittins' index is that of a task of one episode.
     """
-    families = stream.schedule.families
+    families = [f.family if isinstance(f, Split) else f for f in stream.schedule.families]
     first = families[0]
     if not isinstance(first, BernoulliBandit | MovingBandit):
         return {}
@@ -146,10 +147,19 @@ def left_out(
         reasons.setdefault("shuffled", "it takes at least two lifetimes")
     if greedy:
         reasons["deterministic"] = "carried is deterministic already"
-    if "oracle" in names:
-        unknown = unknown_best_play(stream) if stream.interface.num_parts == 1 else ["any task"]
-        if unknown:
-            reasons["oracle"] = f"nobody knows the best play of {', '.join(unknown[:3])}"
+    if "oracle" in names and (unknown := _unknown(stream)):
+        reasons["oracle"] = f"nobody knows the best play of {', '.join(unknown[:3])}"
     absent = [name for name in names if name in LEARNERS and name not in learners(stream)]
     reasons |= dict.fromkeys(absent, "this stream is not one kind of bandit that it knows")
     return {name: reason for name, reason in reasons.items() if name in names}
+
+
+def _unknown(stream: Stream) -> list[str]:
+    """What keeps the oracle from a stream: its tasks, or instances that it cannot make again."""
+    if stream.backend == "envpool":
+        return ["layouts of EnvPool"]
+    return (
+        unknown_best_play(stream)
+        if stream.interface.num_parts == 1
+        else ["actions of several parts"]
+    )

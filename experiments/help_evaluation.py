@@ -12,7 +12,7 @@ Live lifetimes that were never trained on, with frozen parameters, beside contro
   sojourn evaluate RUN checkpoints=all                what the outer parameters forget
   sojourn evaluate RUN stream.length.amount=6         a changed stream, or another: stream=NAME
 
-  RUN              a run folder (its newest checkpoint), a checkpoint file or latest
+  RUN              a run folder (its newest checkpoint), a checkpoint file, latest or best
   conditions       carried and any of deterministic,reset_task,single_task,reset_episode,frozen,
                    shuffled,half_life,oracle,random; on bandits also thompson,posterior_mean,ucb,
                    gittins,discounted_thompson,sliding_window_ucb; default all that the stream has

@@ -29,7 +29,7 @@ and the norm of the memory. Needs no screen. Nothing of the run is changed.
   sojourn record latest
   sojourn record RUN checkpoint=untrained,last steps=400     before and after, side by side
 
-  RUN         a run folder (its newest checkpoint), a checkpoint file or latest
+  RUN         a run folder (its newest checkpoint), a checkpoint file, latest or best
   lifetime    which lifetime; default 0
   steps       steps of it; default 200
   checkpoint  last, first (the oldest that is kept), untrained or a checkpoint file; several by

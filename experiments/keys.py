@@ -89,8 +89,13 @@ def _suggest(config: DictConfig, path: str, part: str, siblings: Any) -> str:
     """Nearest names: a known alias, the keys beside it, or (for a root key) any key."""
     everywhere = all_keys(config)
 
+    # Inside a part of a group's class, keys of other groups are not what was meant.
+    group, nested, _ = path.partition(".")
+
     def named(name: str) -> str | None:
         meant = [key for key in everywhere if key.rsplit(".", 1)[-1] == name]
+        if nested:
+            meant = [key for key in meant if key.startswith(f"{group}.")]
         return min(meant, key=lambda key: key.count("."), default=None)
 
     beside = [str(name) for name in siblings if name not in HYDRA_KEYS]
@@ -103,4 +108,6 @@ def _suggest(config: DictConfig, path: str, part: str, siblings: Any) -> str:
     if found is None and not path:
         leaves = {key.rsplit(".", 1)[-1]: key for key in reversed(everywhere)}
         found = next((leaves[name] for name in nearest(part, leaves, count=1)), None)
+    if found is None and not beside:
+        return f"{path} takes none"
     return f"did you mean {found}?" if found else hint(part, beside)

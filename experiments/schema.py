@@ -7,6 +7,7 @@ annotated types.
 from __future__ import annotations
 
 import inspect
+import logging
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -15,6 +16,9 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
 
 from .errors import UsageError, hint
+
+# Hydra logs what it cannot import before it raises; we say it in one line of our own.
+logging.getLogger("hydra").addHandler(logging.NullHandler())
 
 HYDRA_KEYS = ("_target_", "_partial_", "_args_", "_convert_", "_recursive_")
 

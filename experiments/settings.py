@@ -85,6 +85,11 @@ class Settings:
         for name in ("width", "depth"):
             if agent[name] < 1:
                 raise UsageError(f"agent.{name}: expected at least 1, got {agent[name]}")
+        every = agent.get("recompute_every")
+        if every is not None and every < 1:
+            raise UsageError(
+                f"agent.recompute_every: expected at least 1 token or null, got {every}"
+            )
         settings = cls(**values, evaluation=EvaluationSettings(**evaluation))
         settings._check_ranges()
         return settings

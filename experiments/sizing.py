@@ -61,6 +61,17 @@ def measure(config: DictConfig, width: int) -> Size:
     return Size(count, memory.state_bytes(), memory.grows)
 
 
+def quantity_of(reference: DictConfig, width: int, quantity: Quantity) -> int:
+    """What a match aims at; raises UsageError when the reference's state has no fixed size."""
+    size = measure(reference, width)
+    if quantity == "state_bytes" and size.grows:
+        raise UsageError(
+            "reference: its state grows with every token and has no number of bytes to match; "
+            "use match=parameters, or reference=sliding_window"
+        )
+    return int(getattr(size, quantity))
+
+
 def match(config: DictConfig, width: int, quantity: Quantity, target: int) -> Sized:
     """The sizes of `config.memory` whose quantity is nearest to `target`.
 

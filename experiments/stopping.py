@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -11,11 +12,12 @@ from typing import Any
 class StopRequest:
     """A context in which SIGINT and SIGTERM are remembered instead of raised.
 
-    `unit` names what is brought to its end before stopping.
+    `unit` names what is brought to its end before stopping; `at_once` is called before a second
+    signal ends the process.
     """
 
-    def __init__(self, unit: str = "update") -> None:
-        self.unit = unit
+    def __init__(self, unit: str = "update", at_once: Callable[[], None] | None = None) -> None:
+        self.unit, self.at_once = unit, at_once
         self.signal: int | None = None
         self._previous: dict[int, Any] = {}
 
@@ -36,6 +38,8 @@ class StopRequest:
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
         if self.signal is not None:
+            if self.at_once is not None:
+                self.at_once()
             os._exit(exit_code(number))  # asked twice: nothing more is written
         self.signal = number
         os.write(2, f"\nstopping after this {self.unit}; once more to quit at once\n".encode())

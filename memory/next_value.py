@@ -34,6 +34,9 @@ class NextValue(TokenViews):
     def init_projection(self, weight: Tensor) -> None:
         self.views.init_projection(weight)
 
+    def lengthened(self, key: Tensor) -> Tensor:
+        return self.views.lengthened(key)
+
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """The leaves of `views` and `previous_key` `[B, 1, H, K]`, zero when there is none."""
         leaves = self.views.init_state(batch)

@@ -30,6 +30,10 @@ def quadratic(x: Tensor) -> Tensor:
     return torch.cat([x, x[..., first] * x[..., second] * weight], dim=-1)
 
 
+def _features(key: Tensor) -> Tensor:
+    return l2_normalise(quadratic(key))
+
+
 class Polynomial(TokenViews):
     """The tokens of `views`, queries and keys mapped to their normalised features of degree 2.
 
@@ -46,6 +50,9 @@ class Polynomial(TokenViews):
     def init_projection(self, weight: Tensor) -> None:
         self.views.init_projection(weight)
 
+    def lengthened(self, key: Tensor) -> Tensor:
+        return _features(self.views.lengthened(key))
+
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """The leaves of `views`."""
         return self.views.init_state(batch)
@@ -59,7 +66,7 @@ class Polynomial(TokenViews):
     ) -> tuple[Tokens, dict[str, Tensor]]:
         tokens, next_state = self.views(features, state, reset, mask)
         # Queries come scaled by the width of the keys that they were made with.
-        query = l2_normalise(quadratic(tokens.query * self.views.token_heads.key_width**0.5))
-        key = l2_normalise(quadratic(tokens.key))
+        query = _features(tokens.query * self.views.token_heads.key_width**0.5)
+        key = _features(tokens.key)
         query = query * self.token_heads.key_width**-0.5
         return Tokens(query, key, tokens.value), next_state

@@ -43,6 +43,10 @@ class TokenViews(Piece, ABC):
 
     token_heads: Heads
 
+    def lengthened(self, key: Tensor) -> Tensor:
+        """Keys or queries `[..., heads.key_width]` with unit norm as they are stored, unscaled."""
+        return key
+
     @abstractmethod
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """The leaves `[B, ...]` that the views carry from call to call."""
@@ -111,6 +115,11 @@ class Views(TokenViews):
         self.value_network = _network("value_network", heads, heads.value_width, value_network)
         self.value_map = FEATURE_MAPS[value_map]
         self.key_norm = KEY_NORMS[key_norm]
+
+    def lengthened(self, key: Tensor) -> Tensor:
+        if self.token_heads is self.heads:
+            return key
+        return self.key_norm(self.feature_map(key))
 
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution.

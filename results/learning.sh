@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Learning studies: every memory on the streams where memory matters; the settings are in configs/study.
 # Finished members are kept as row files in results/learning/STUDY and are not run again; a stopped script goes on
-# where it was. Everything takes about a working day of two CPU cores, one study 20 to 90 minutes.
+# where it was. What everything takes is not measured; a member is 1 to 4 M steps, minutes of one quiet CPU core.
 # Usage: results/learning.sh                          all studies, cheapest claims first
 #        results/learning.sh STUDY [KEY=VALUE ...]    one study, or the part of it that the words choose:
 #        results/learning.sh moving_bandit memory=gru,none seed=1 jobs=1

@@ -1,4 +1,6 @@
-"""The commands of the documentation: their words are known, and all but the named ones run."""
+"""The commands of the documentation: their words are known, and all but the named ones run; so does
+its Python.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +47,12 @@ def commands(page: Path) -> list[str]:
 
 
 PAGES = {page.name: found for page in sorted(DOCS.glob("**/*.md")) if (found := commands(page))}
+PYTHON = {
+    page.name: found
+    for page in sorted(DOCS.glob("*.md"))  # tutorials have a test of their own
+    if (found := re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+    and page.name not in ELSEWHERE
+}
 RUN = [name for name in PAGES if name not in ELSEWHERE]
 EVERY = [line for found in PAGES.values() for line in found]
 
@@ -105,6 +113,14 @@ def test_commands_run_as_printed(
             small = SMALLER.get(verb, [])
             words += [w for w in small if w.startswith("num_steps")] if resumed else small
         assert main([verb, *words]) == 0, (line, words, capsys.readouterr())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(PYTHON))
+def test_python_runs_as_printed(page: str, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained)
+    for number, code in enumerate(PYTHON[page]):
+        exec(compile(code, f"{page}, block {number}", "exec"), {"__name__": "page"})
 
 
 def _life(word: str, run: Path) -> str:

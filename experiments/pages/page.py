@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from ..comparison import Comparison
 from ..panels import Picture
 from . import document
 from .document import charts_of, noted, said
-from .markup import paragraphs, table
+from .markup import paragraphs, table, tag
 
 SECTIONS = {  # name of a picture -> heading of its section, what is said where there is no data
     "cumulative_regret": ("Cumulative regret", "No run has finished an episode."),
@@ -26,7 +27,7 @@ NO_CONTRASTS = (
     "No reference group: give reference=GROUP (and declared=GROUPS for Holm's adjustment), or "
     "compare with a group of the GRU."
 )
-MATRIX = "memory_matrix"
+MATRICES = ("memory_matrix", "outer_matrix")
 COSTS = ("group", "n", "steps/s", "parameters", "state bytes")
 
 
@@ -80,8 +81,9 @@ def _transfer(page: Page, labels: Sequence[str]) -> str:
     """The table of the evaluations and the heat maps of what memories know."""
     if page.transfer is None:
         return said(NO_TRANSFER)
-    matrix = page.pictures.get(MATRIX)
-    return noted(page.transfer) + (charts_of(matrix, labels) if matrix else said(NO_MATRIX))
+    maps = [page.pictures[name] for name in MATRICES if name in page.pictures]
+    drawn = "".join(tag("h3", escape(one.title)) + charts_of(one, labels) for one in maps)
+    return noted(page.transfer) + (drawn or said(NO_MATRIX))
 
 
 def _costs(summary: Comparison) -> Comparison:

@@ -17,7 +17,7 @@ from ..config import compose_config, parse
 from ..errors import UsageError, hint
 from ..folder import RUNS
 from ..ranges import range_of
-from ..sizing import Quantity, Size, match, measure
+from ..sizing import Quantity, match, measure, quantity_of
 from .member import CONTROLS, MATCHES, Member
 from .task import Task
 
@@ -61,17 +61,18 @@ def plan(words: Sequence[str]) -> Plan:
     options, probe_words, memory_words = _sort(words)
     names = {
         "probe": _names(options["probe"], "probe", catalog.options("probe")),
-        "memory": _names(options["memory"], "memory", catalog.options("memory")),
+        "memory": _memories(options["memory"], "memory"),
         "match": _names(options["match"], "match", MATCHES),
         "control": _names(options["control"], "control", CONTROLS),
     }
     seeds = _seeds(options["seed"])
-    references = _names(options["reference"], "memory", catalog.options("memory"))
+    references = _memories(options["reference"], "reference")
     if len(references) > 1:
         raise UsageError(f"reference={options['reference']}: expected one memory")
     probes = {name: probe_config(name, probe_words) for name in names["probe"]}
     memories = {
-        name: compose_config(parse([f"memory={name}", *memory_words])) for name in names["memory"]
+        catalog.title(name): compose_config(parse([f"memory={name}", *memory_words]))
+        for name in names["memory"]
     }
     fitted = _Fitted(memories, compose_config(parse([f"memory={references[0]}"])))
     members = []
@@ -96,6 +97,8 @@ def probe_config(name: str, words: Sequence[str] = ()) -> DictConfig:
             OmegaConf.update(config, override.key, override.value, force_add=True)
         except OmegaConfBaseException as error:
             raise UsageError(f"{override.text!r}: {str(error).splitlines()[0]}") from error
+    if not isinstance(config.task, DictConfig):
+        raise UsageError(f"task: expected keys, first of all a `_target_`, got {config.task!r}")
     schema.check(config)
     values = {str(key): config[key] for key in config if key != "task"}
     schema.check_against(ProbeSettings, values, "")
@@ -125,7 +128,7 @@ class _Fitted:
         self.reference = reference
         self.left_out: list[str] = []
         self._known: dict[tuple[str, str, int], tuple[DictConfig, float] | None] = {}
-        self._targets: dict[int, Size] = {}
+        self._targets: dict[tuple[int, Quantity], int] = {}
 
     def settings(self, memory: str, probe: DictConfig, how: str) -> str | None:
         """Settings of a member; None when the memory cannot be matched."""
@@ -143,11 +146,12 @@ class _Fitted:
         if how == "none":
             measure(config, width)  # a size that the memory refuses is told before anything runs
             return config, 0.0
-        if width not in self._targets:
-            self._targets[width] = measure(self.reference, width)
         quantity: Quantity = "parameters" if how == "parameters" else "state_bytes"
+        target = (width, quantity)
+        if target not in self._targets:
+            self._targets[target] = quantity_of(self.reference, *target)
         try:
-            sized = match(config, width, quantity, getattr(self._targets[width], quantity))
+            sized = match(config, width, quantity, self._targets[target])
         except UsageError as error:
             self.left_out.append(f"{memory}, match={how}: {error}")
             return None
@@ -170,14 +174,28 @@ def _sort(words: Sequence[str]) -> tuple[dict[str, str], list[str], list[str]]:
     return options, probe_words, memory_words
 
 
-def _names(text: str, key: str, known: Sequence[str]) -> list[str]:
-    """A comma list of names, or `all`; each once."""
+def _names(text: str, key: str, known: Sequence[str], more: Sequence[str] = ()) -> list[str]:
+    """A comma list of `known` names or `more`, or `all` of the known; each once."""
     if text == "all":
         return list(known)
     names = list(dict.fromkeys(text.split(",")))
+    if "" in names:
+        raise UsageError(f"{key}={text}: expected names between commas, as in {key}={known[0]}")
     for name in names:
-        if name not in known:
+        if name not in (*known, *more):
             raise UsageError(f"{key}={name}: no such {key}; {hint(name, known)}")
+    return names
+
+
+def _memories(text: str, key: str) -> list[str]:
+    """As `_names`, of shipped memories and files of the user's own; each by a title of its own."""
+    files = filter(catalog.is_file, text.split(","))
+    names = _names(text, key, catalog.options("memory"), [*files])
+    titles = [catalog.title(name) for name in names]
+    for name, title in zip(names, titles, strict=True):
+        catalog.check_option("memory", name)
+        if titles.count(title) > 1:
+            raise UsageError(f"{key}={name}: another memory is called {title}; rename the file")
     return names
 
 

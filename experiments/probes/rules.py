@@ -46,7 +46,8 @@ class Pairs(NamedTuple):
 def reader_of(memory: MemoryCore) -> Reader | None:
     """A memory's own rule and solver, fed with keys and values instead of tokens.
 
-    Gates are those of an input of zeros. None for memories that are not made of fast weights.
+    Only a feature map that makes keys longer is applied to them. Gates are those of an input of
+    zeros. None for memories that are not made of fast weights.
     """
     if isinstance(memory, FastWeightMemory):
         return partial(_read_fast_weights, memory)
@@ -156,6 +157,7 @@ def write_then_ask(
 def _read_fast_weights(
     memory: FastWeightMemory, keys: Tensor, values: Tensor, queries: Tensor
 ) -> Tensor:
+    keys, queries = memory.views.lengthened(keys), memory.views.lengthened(queries)
     if memory.anchored:  # such solvers expect the scale of the views' queries and undo it
         queries = queries * keys.shape[-1] ** -0.5
     tokens, mask = write_then_ask(keys, values, queries, memory.solver.heads.num_writes)
@@ -170,6 +172,7 @@ def _read_fast_weights(
 def _read_channels(
     memory: ChannelGatedMemory, keys: Tensor, values: Tensor, queries: Tensor
 ) -> Tensor:
+    keys, queries = memory.views.lengthened(keys), memory.views.lengthened(queries)
     tokens, mask = write_then_ask(keys, values, queries)
     features = tokens.query.new_zeros(*mask.shape, memory.rule.num_features)
     edits = memory.rule(features, tokens)

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 from .. import catalog
 from ..config import compose_config, parse
 from ..errors import UsageError, hint
-from ..sizing import Quantity, match, measure
+from ..sizing import Quantity, match, quantity_of
 
 MATCHES = ("none", *get_args(Quantity))
 
@@ -37,8 +37,8 @@ class Sizes:
             return []
         width = int(config.agent.width)
         if width not in self._targets:
-            size = measure(compose_config(parse([f"memory={self.reference}"])), width)
-            self._targets[width] = int(getattr(size, self.quantity))
+            reference = compose_config(parse([f"memory={self.reference}"]))
+            self._targets[width] = quantity_of(reference, width, self.quantity)
         try:
             sized = match(config, width, self.quantity, self._targets[width])
         except UsageError as error:

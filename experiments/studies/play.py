@@ -21,6 +21,8 @@ from .member import Member, Places, state_of, write_row
 
 POLL_SECONDS = 0.2
 TO_RUN = ("new", "started")
+# What this process has started; killing one that has ended is no fault.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def play(work: Work, member: Member) -> Outcome | None:
     """
     if work.stop.exists() or state_of(work.places, member) not in TO_RUN:
         return None
-    with StopRequest() as stop:
+    with StopRequest(at_once=kill_started) as stop:
         running = start(work, member)
         told = False
         while running.process.poll() is None:
@@ -93,7 +95,14 @@ def start(work: Work, member: Member) -> Running:
             env=os.environ | {"OMP_NUM_THREADS": "1"},
             start_new_session=True,  # the study alone answers to Ctrl-C
         )
+    _started.append(process)
     return Running(member, process, time.monotonic())
+
+
+def kill_started() -> None:
+    """End what this process has started at once: with it nobody would be left to ask them."""
+    for process in _started:
+        process.kill()
 
 
 def end(work: Work, one: Running) -> Outcome:

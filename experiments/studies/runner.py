@@ -20,7 +20,7 @@ from .launch_joblib import joblib_members
 from .launch_ray import ray_members
 from .launch_submitit import submitit_members
 from .member import Member, Places, state_of
-from .play import POLL_SECONDS, TO_RUN, Outcome, Running, Work, end, start
+from .play import POLL_SECONDS, TO_RUN, Outcome, Running, Work, end, kill_started, start
 
 LOCAL = "local"
 Say = Callable[[Outcome], None]
@@ -54,7 +54,8 @@ def run_members(
     stop_file = folder / f".stop.{os.uname().nodename}.{os.getpid()}.{secrets.token_hex(4)}"
     work = Work(Places(folder), Path.cwd(), stop_file)
     outcomes = LAUNCHERS[launcher](work, members, jobs, options or {})
-    with StopRequest("update of every member") as stop, closing(outcomes):  # type: ignore[type-var]
+    stopping = StopRequest("update of every member", kill_started)
+    with stopping as stop, closing(outcomes):  # type: ignore[type-var]
         try:
             for outcome in outcomes:
                 if outcome is not None:

@@ -75,13 +75,13 @@ def learner(rollout: Rollout, num_minibatches: int = 1) -> MetaTrainer:
     )
     returns = LifetimeReturns(discount=0.9)
     return MetaTrainer(
-        rollout.agent,
+        rollout.agent,  # type: ignore[arg-type]
         returns,
         PPOLoss(),
         1e-2,
         2,
         num_minibatches,
-        extras=extras,  # type: ignore[arg-type]
+        extras=extras,
     )
 
 

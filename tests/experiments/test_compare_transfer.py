@@ -9,8 +9,15 @@ import pytest
 
 from sojourn.experiments import report
 from sojourn.experiments.command import main
-from sojourn.experiments.comparison_figures import matrix_picture
-from sojourn.experiments.evaluated import SHOWN, Evaluated, evaluations, transfer_table
+from sojourn.experiments.comparison_figures import matrix_pictures
+from sojourn.experiments.evaluated import (
+    SHOWN,
+    Evaluated,
+    Scores,
+    evaluations,
+    matrix_grids,
+    transfer_table,
+)
 from sojourn.experiments.groups import Group, group_runs
 from sojourn.experiments.measures.trained import TrainedSegments
 from sojourn.experiments.pages.heat import heat_map
@@ -22,8 +29,9 @@ from .conftest import AGENT
 
 Train = Callable[..., Path]
 ROOMS = ["stream=dark_room_recurring", "stream.schedule.families.0.horizon=4", *AGENT]
-LIVED = ["num_lifetimes=4", "slice_steps=8", "num_steps=320", "quiet=true"]
+LIVED = ["num_lifetimes=4", "slice_steps=8", "num_steps=320", "checkpoint_every=160", "quiet=true"]
 ASKED = ["num_lifetimes=3", "segments=4", "conditions=carried,reset_task", "probe_episodes=1"]
+PLACES = {"older": [], "zz-newer": ["checkpoints=all"]}  # folder of an evaluation -> more words
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +43,9 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(report, "draw_regret", lambda _: None)
         for seed in (1, 2):
             assert main(["train", *ROOMS, *LIVED, f"seed={seed}", f"folder=runs/{seed}"]) == 0
-            for place in ("older", "zz-newer"):
+            for place, more in PLACES.items():
                 output = f"output=runs/{seed}/evaluations/{place}"
-                words = [*ASKED, f"seed={len(place)}", output]
+                words = [*ASKED, *more, f"seed={len(place)}", output]
                 assert main(["evaluate", f"runs/{seed}", *words]) == 0
         words = ["memory_reset=never", "folder=runs/other"]
         assert main(["train", *ROOMS, *LIVED, *words]) == 0
@@ -68,14 +76,27 @@ def test_the_table_has_the_newest_evaluation_of_every_run(groups: list[Group]) -
 
 
 def test_heat_maps_are_means_over_runs(groups: list[Group]) -> None:
-    picture = matrix_picture(groups, evaluations(groups))
-    assert picture is not None
-    (grid,) = picture.grids
-    read = [Evaluated.read(Path(f"runs/{seed}/evaluations/zz-newer")) for seed in (1, 2)]
-    matrices = [one.matrix for one in read if one.matrix is not None]
-    np.testing.assert_allclose(grid.mean, np.mean(np.stack(matrices), axis=0), rtol=1e-12)
-    assert grid.mean.shape == (5, 2) and (grid.num_runs == 2).all()
-    assert f"{grid.title}: n = 2" in picture.caption
+    memory, outer = matrix_pictures(groups, evaluations(groups))
+    for picture, shape in ((memory, (5, 2)), (outer, None)):
+        (grid,) = picture.grids
+        read = [Evaluated.read(Path(f"runs/{seed}/evaluations/zz-newer")) for seed in (1, 2)]
+        matrices = [one.matrices[picture.name].values for one in read]
+        np.testing.assert_allclose(grid.mean, np.mean(np.stack(matrices), axis=0), rtol=1e-12)
+        assert (grid.num_runs == 2).all() and shape in (None, grid.mean.shape)
+        assert f"{grid.title}: n = 2" in picture.caption
+
+
+def test_rows_that_not_all_runs_have_are_left_out(groups: list[Group]) -> None:
+    one, other = (
+        Evaluated({}, {"outer_matrix": Scores(rows, np.array(values))}, "")
+        for rows, values in (
+            (("0", "8k", "16k"), [[0.0, 1.0], [0.2, 1.0], [0.4, 1.0]]),
+            (("0", "16k"), [[0.2], [0.8]]),
+        )
+    )
+    (grid,) = matrix_grids("outer_matrix", groups[:1], [[one, other]])
+    assert list(grid.rows) == ["0", "16k"] and list(grid.columns) == ["1"]
+    np.testing.assert_allclose(grid.mean, [[0.1], [0.6]])
 
 
 def test_the_folder_has_table_map_and_data(evaluated: Path, groups: list[Group]) -> None:
@@ -87,14 +108,15 @@ def test_the_folder_has_table_map_and_data(evaluated: Path, groups: list[Group])
     assert "<svg" in Path("out/memory_matrix.svg").read_text()
     assert "utility U" in Path("out/transfer.tex").read_text()
     text = Path("out/report.html").read_text()
-    assert text.count('class="cell"') == 10
+    num_cells = 10 + len(read_table(Path("out/outer_matrix.csv"))["mean"])
+    assert text.count('class="cell"') == num_cells
     assert "sojourn evaluate RUN" in text
 
 
 def test_without_an_evaluation_there_is_no_map(groups: list[Group]) -> None:
     alone = [groups[1]]
     assert evaluations(alone) == [[]]
-    assert matrix_picture(alone, evaluations(alone)) is None
+    assert matrix_pictures(alone, evaluations(alone)) == []
     assert not transfer_table(alone, evaluations(alone)).rows
 
 

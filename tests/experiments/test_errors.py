@@ -1,5 +1,6 @@
 """Every mistake on the command line gets one line: what, what was expected, the nearest choice."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ MISTAKES = {
     "misspelt nested key": (["memory.views.convwidth=2"], "did you mean conv_width?"),
     "misspelt plain group": (["agent.widht=8"], "did you mean width?"),
     "misspelt choice": (["memory=deltanett"], "no such memory; did you mean delta_net"),
-    "misspelt preset": (["experiment=bandits"], "did you mean bandit?"),
+    "misspelt preset": (["experiment=bandits"], "did you mean bandit"),
     "name of another framework": (["total_timesteps=10"], "did you mean num_steps?"),
     "num_envs": (["num_envs=10"], "did you mean num_lifetimes?"),
     "lr": (["trainer.lr=1e-3"], "did you mean trainer.learning_rate?"),
@@ -33,6 +34,10 @@ MISTAKES = {
     "key of hydra": (["hydra.ouput_subdir=x"], "folder=PATH"),
     "sweep": (["seed=1,2"], "one value at a time"),
     "nothing for a width": (["agent.width=null"], "agent.width: expected a whole number, got None"),
+    "recomputed nothing": (
+        ["agent.recompute_every=0"],
+        "recompute_every: expected at least 1 token",
+    ),
     "no memory at all": (["agent.depth=0"], "agent.depth: expected at least 1, got 0"),
     "unknown reference": (["agent.width=${nope}"], "'nope' not found"),
     "dashes": (["--seed=2"], "expected key=value without dashes"),
@@ -57,6 +62,13 @@ def test_a_mistake_gets_one_line_and_exit_code_2(
     words, expected = MISTAKES[mistake]
     assert expected in refuse("train", *BANDIT, *words)
     assert not list(workplace.iterdir()), "a refused request must leave no trace"
+
+
+def test_nothing_but_our_line_is_printed_for_a_class_that_is_not_there(
+    refuse: Refuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own would hide the lines
+    assert "cannot import 'nowhere.Mine'" in refuse("train", "memory._target_=nowhere.Mine")
 
 
 def test_an_unknown_environment_is_refused_with_the_nearest_id(refuse: Refuse) -> None:

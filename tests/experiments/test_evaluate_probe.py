@@ -5,9 +5,20 @@ import pytest
 import torch
 
 from sojourn.agents import Agent, RandomPolicy, SharedLuck, Snapshots, Watch
-from sojourn.envs import DarkRoom, Family, Length, Recurring, Stream, replay
+from sojourn.envs import (
+    BernoulliBandit,
+    DarkRoom,
+    Family,
+    GymnasiumFamily,
+    Length,
+    MovingBandit,
+    Recurring,
+    Split,
+    Stream,
+    replay,
+)
 from sojourn.experiments.evaluation import Budget, Condition, ending_row, frozen_copy, lives
-from sojourn.experiments.evaluation_conditions import Half, left_out
+from sojourn.experiments.evaluation_conditions import Half, learners, left_out
 from sojourn.experiments.evaluation_probe import Probes, probe
 from sojourn.experiments.measures.lifetimes import mean_regret
 from sojourn.experiments.measures.lives import Lives
@@ -111,6 +122,29 @@ def test_what_cannot_be_lived_is_named() -> None:
     agent = agent_of(stream_of())
     assert left_out(["carried", "shuffled"], agent, stream_of(), Budget(2, 10)) == {}
     assert "two lifetimes" in left_out(["shuffled"], agent, stream_of(), Budget(1, 10))["shuffled"]
+
+
+def test_the_oracle_is_left_out_where_nobody_knows_the_best_play() -> None:
+    agent, budget = agent_of(stream_of()), Budget(2, 10)
+    assert left_out(["oracle"], agent, stream_of(), budget) == {}
+    strange = stream_of([GymnasiumFamily("Acrobot-v1")])
+    assert "Acrobot-v1" in left_out(["oracle"], agent, strange, budget)["oracle"]
+    other = stream_of()
+    other.backend = "envpool"
+    assert "layouts of EnvPool" in left_out(["oracle"], agent, other, budget)["oracle"]
+
+
+def test_players_are_offered_where_they_know_the_bandit() -> None:
+    one = BernoulliBandit(2, 8)
+    assert learners(stream_of()) == {}
+    assert set(learners(stream_of([one]))) == {"thompson", "posterior_mean", "ucb"}
+    single = Stream(Recurring([one], num_tasks=2), Length(1), seed=3)
+    assert set(learners(single)) == {"thompson", "posterior_mean", "ucb", "gittins"}
+    assert learners(stream_of([Split(one, "train")])).keys() == learners(stream_of([one])).keys()
+    assert learners(stream_of([one, BernoulliBandit(3, 8)])) == {}
+    assert "sliding_window_ucb" in learners(stream_of([MovingBandit(3, 8)]))
+    absent = left_out(["ucb"], agent_of(stream_of()), stream_of(), Budget(2, 10))
+    assert "not one kind of bandit" in absent["ucb"]
 
 
 def test_a_life_ends_with_its_last_segment() -> None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from sojourn.experiments.command import main
@@ -90,6 +91,26 @@ def test_a_stopped_study_saves_and_goes_on(
     whole = [word for word in words if not word.startswith("output=")]
     assert main(["train", *whole, "folder=whole", "quiet=true", "num_threads=1"]) == 0
     assert_same_run(Path("whole"), places.run(member))
+
+
+@pytest.mark.slow
+def test_a_second_signal_leaves_no_member_behind(workplace: Path) -> None:
+    words = [*TINY, "memory=gated_delta_net", "seed=1,2", "num_steps=null", "jobs=2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sojourn.experiments.command", "study", *words, "output=study"]
+    )
+    deadline = time.monotonic() + 300
+    while len(list(Path("study").glob("runs/*/metrics.csv"))) < 2:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    members = psutil.Process(process.pid).children(recursive=True)
+    assert len(members) == 2
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    _, alive = psutil.wait_procs(members, timeout=30)
+    assert not alive
 
 
 @pytest.mark.parametrize("launcher", OTHERS)

@@ -166,6 +166,17 @@ MISTAKES = {
     "refused by the task": (["task.num_keys=2"], "task: num_keys: expected at least 32"),
     "no equals sign": (["mqar"], "expected key=value"),
     "nothing left": (["memory=none", "match=state_bytes"], "no member is left: none"),
+    "nothing after a comma": (["memory=gru,"], "memory=gru,: expected names between commas, as in"),
+    "no file": (["memory=./nothing.yaml"], "memory=./nothing.yaml: cannot be read"),
+    "no task": (["task=null"], "task: expected keys, first of all a `_target_`, got None"),
+    "another group's key": (
+        ["memory=mesa_net", "memory.solver.method.num_steps=3"],
+        "memory.solver.method.num_steps: no such key; memory.solver.method takes none",
+    ),
+    "growing reference": (
+        ["match=state_bytes", "reference=softmax_attention"],
+        "reference: its state grows with every token",
+    ),
     "several references": (["match=parameters", "reference=gru,lstm"], "expected one memory"),
 }
 
@@ -185,6 +196,21 @@ def test_lists_and_ranges_name_members() -> None:
     assert [m.seed for m in wanted.members[:4]] == [0, 0, 0, 0]
     assert len({m.name for m in wanted.members}) == 16
     assert len(plan(["memory=all"]).members) == len(catalog.options("memory"))
+
+
+def test_a_memory_may_be_a_file_of_the_users_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("averages.py").write_text(
+        "from sojourn.memory import GRU\n\n\nclass Averages(GRU):\n    pass\n"
+    )
+    Path("mine.yaml").write_text("_target_: averages.Averages\nhidden_width: 3\n")
+    words = ["probe", *MQAR, "memory=./mine.yaml,gru", "steps=1", "match=parameters"]
+    words = [word for word in words if not word.startswith("memory.")]
+    assert main([*words, "reference=./mine.yaml"]) == 0
+    table = read_table(Path("out/probes.csv"))
+    assert set(table["memory"]) == {"mine", "gru"}
+    Path("gru.yaml").write_text("_target_: averages.Averages\n")
+    assert main([*words, "memory=gru,gru.yaml"]) == 2
+    assert "another memory is called gru; rename the file" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -88,7 +88,8 @@ def test_the_solver_is_the_rule_written_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "memory", ["delta_net", "delta_product", "kda", "memt", "ttt_mlp", "titans_linear", "mesa_net"]
+    "memory",
+    ["delta_net", "delta_product", "kda", "memt", "ttt_mlp", "titans_linear", "mesa_net", "atlas"],
 )
 def test_memories_of_fast_weights_recall_a_single_pair(memory: str) -> None:
     words = [f"memory={memory}", "memory.num_heads=1"]
@@ -101,6 +102,19 @@ def test_memories_of_fast_weights_recall_a_single_pair(memory: str) -> None:
         moved = read(keys, values, keys) - empty
     cosine = torch.nn.functional.cosine_similarity(moved, values, dim=-1)
     assert float(cosine.mean()) > 0.5
+
+
+@pytest.mark.parametrize("memory", ["linear_attention", "kda"])
+@pytest.mark.parametrize("feature_map", ["dpfp2", "taylor"])
+def test_a_feature_map_makes_the_keys_of_a_rule_longer(memory: str, feature_map: str) -> None:
+    words = [f"memory={memory}", "memory.num_heads=1", f"memory.views.feature_map={feature_map}"]
+    words += ["memory.key_width=32", "memory.value_width=32"]
+    read = reader_of(build_memory(compose_config(parse(words)), 32))
+    assert read is not None
+    keys, values = random_pairs(4)
+    with torch.no_grad():
+        reads = read(keys, values, keys)
+    assert float(torch.nn.functional.cosine_similarity(reads, values, dim=-1).mean()) > 0.5
 
 
 def test_a_memory_without_fast_weights_has_no_rule() -> None:

@@ -47,3 +47,15 @@ def test_the_handlers_before_are_put_back() -> None:
         signal.raise_signal(signal.SIGINT)
         assert stop.signal == signal.SIGINT
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_is_to_be_ended_is_ended_before_a_second_signal_ends_the_process() -> None:
+    script = (
+        "import os, signal\n"
+        "from sojourn.experiments.stopping import StopRequest\n"
+        "with StopRequest(at_once=lambda: os.write(1, b'called')):\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (ended.returncode, ended.stdout) == (143, b"called")

@@ -95,11 +95,15 @@ def test_sizes_are_matched() -> None:
     [
         (["memory=gru"], "seed: a study needs seeds"),
         (["memory=gruu", "seed=1"], "did you mean gru?"),
-        (["study=bandits"], "did you mean bandit?"),
+        (["study=bandits"], "did you mean bandit or moving_bandit?"),
         (["memory=gru", "seed=1", "jobs=0"], "jobs=0"),
         (["memory=gru", "seed=1", "part=3/2"], "part=3/2"),
         (["memory=gru", "seed=1", "match=size"], "match=size"),
         (["memory=gru", "seed=1", "match=state_bytes", "reference=none"], "reference has none"),
+        (
+            ["memory=gru", "seed=1", "match=state_bytes", "reference=softmax_attention"],
+            "reference: its state grows with every token",
+        ),
         (["memory=gru", "seed=1", "folder=x"], "its own folder is output="),
         (["memory=gru", "seed=1", "trainer.lr=1"], "trainer.learning_rate"),
     ],

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.resume import saved_config
+from sojourn.memory import MemoryCore
+from sojourn.memory.recompute import recompute
 
 BANDIT = ["stream=bandit"]
 CLASS = """
@@ -148,6 +151,22 @@ def test_a_broken_memory_is_told_law_by_law(
 def test_a_shipped_memory_keeps_every_law(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-core", f"memory={name}", "agent.width=8"]) == 0
     assert "BROKEN" not in capsys.readouterr().out
+
+
+def test_a_memory_is_checked_as_it_is_recomputed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes: list[int] = []
+
+    def watched(core: MemoryCore, every: int, *given: Any) -> Any:
+        sizes.append(every)
+        return recompute(core, every, *given)
+
+    monkeypatch.setattr("sojourn.memory.core.recompute", watched)
+    words = ["check-core", "memory=gated_delta_net", "agent.width=8"]
+    assert main([*words, "agent.recompute_every=7"]) == 0, capsys.readouterr()
+    assert set(sizes) == {7}
+    assert main([*words, "agent.recompute_every=-1"]) == 2
 
 
 def test_the_memory_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
