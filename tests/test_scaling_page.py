@@ -19,7 +19,7 @@ def test_rollout_workers_run_as_printed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "workers.py"],
         cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "RAY_raylet_start_wait_time_s": "300"},
         capture_output=True,
         text=True,
         timeout=600,
