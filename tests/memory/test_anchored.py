@@ -109,7 +109,7 @@ class OneHead:
         sources = [last, *self.anchor.values()]
         behind, *gradients = torch.autograd.grad(prediction, sources, error, create_graph=True)
         gain = sum(one.square().sum() for one in gradients) / behind.square().sum()
-        scale = (self.solver.largest_gain / gain).clamp(max=1)
+        scale = (self.solver.gain_limit.largest / gain).clamp(max=1)
         return {n: scale * one for n, one in zip(self.anchor, gradients, strict=True)}
 
     def write(self, key: Tensor, value: Tensor, retention, rate, momentum, gain) -> None:
