@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from sojourn.experiments import report
+from sojourn.experiments import evaluate, report
 from sojourn.experiments.catalog import text_of
 from sojourn.experiments.command import main
 from sojourn.experiments.evaluation_conditions import CONDITIONS
@@ -42,6 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(report, "draw_regret", lambda _: None)
+        patch.setattr(evaluate, "draw_figures", lambda *_: None)
         words = ["evaluation.conditions=[carried,reset_task,random]", "folder=run", "quiet=true"]
         assert main(["train", *TINY, *ENDS, *words]) == 0
     return folder / "run"

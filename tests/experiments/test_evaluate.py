@@ -13,6 +13,7 @@ from omegaconf import OmegaConf
 
 from sojourn.agents import Rollout
 from sojourn.experiments import checkpoint
+from sojourn.experiments import evaluate as verb
 from sojourn.experiments.build import build_stream
 from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
@@ -47,6 +48,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(place)
     return place
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing is most of the time of a small evaluation."""
+    monkeypatch.setattr(verb, "draw_figures", lambda *_: None)
 
 
 def measures(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
@@ -117,6 +124,7 @@ def test_every_condition_says_what_it_costs(here: Path) -> None:
     assert cost["FLOPs per step", "carried"] > 2 * 8 * 8
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_fewer_conditions_change_no_number_and_a_repetition_none_at_all(here: Path) -> None:
     words = ["conditions=reset_task,carried", "output=two"]
     assert main(["evaluate", "run", *LIVES, *words]) == 0
@@ -125,6 +133,7 @@ def test_fewer_conditions_change_no_number_and_a_repetition_none_at_all(here: Pa
     assert all(every[key] == row for key, row in two.items())
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_run_is_not_touched(here: Path) -> None:
     def content() -> dict[str, bytes]:
         files = [path for path in (here / "run").rglob("*") if path.is_file()]
@@ -165,6 +174,7 @@ def test_by_default_the_folder_lies_in_the_run(here: Path) -> None:
     assert wanted.seed != wanted.trained.seed
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_stream_can_be_changed(here: Path) -> None:
     words = ["conditions=carried", "probe_lifetimes=0", "output=longer", "stream.length.amount=3"]
     assert main(["evaluate", "run", "num_lifetimes=2", "segments=2", *words]) == 0

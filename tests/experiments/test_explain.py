@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.experiments import report
+from sojourn.experiments import comparison_output, evaluate, report
 from sojourn.experiments.command import main
 from sojourn.experiments.explain import found, markdown
 from sojourn.experiments.live_tables import SHOWN
@@ -40,11 +40,13 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(report, "draw_regret", lambda _: None)
+        patch.setattr(evaluate, "draw_figures", lambda *_: None)
+        patch.setattr(comparison_output, "draw_pictures", lambda *_: None)
         assert main(["train", *TINY, *WATCHED, "folder=one", "quiet=true"]) == 0
         assert main(["evaluate", "one", *ASKED]) == 0
-        words = ["memory_reset=never", "folder=two", "quiet=true"]
+        words = ["memory=delta_net", "folder=two", "quiet=true"]
         assert main(["train", *TINY, *WATCHED, *words]) == 0
-        asked = ["reference=memory_reset=never", "output=compared"]
+        asked = ["reference=delta_net", "output=compared"]
         assert main(["compare", "one", "two", *asked]) == 0
         yield folder
 
