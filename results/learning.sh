@@ -50,13 +50,17 @@ run() { # STUDY WORDS ...
     done
 }
 
-export OMP_NUM_THREADS=1
-if [ $# -gt 0 ]; then
-    run "$@"
-else
+main() {
+    if [ $# -gt 0 ]; then
+        run "$@"
+        return
+    fi
+    local study
     for study in moving_bandit tabular_mdp bandit hidden_rules dark_room recurring_rooms recall minigrid_memory \
         recurring_rules recurring_grids; do
         run "$study"
     done
-fi
-exit "$failed"
+}
+
+export OMP_NUM_THREADS=1
+main "$@"; exit "$failed" # on one line: the file may change while it runs
