@@ -15,7 +15,7 @@ held_out() { # STUDY: what its agents are asked on lifetimes that were never tra
     hidden_rules | recurring_rules)
         echo conditions=carried,reset_task,reset_episode,shuffled,random num_lifetimes=64 segments=8 probe_lifetimes=0 ;;
     dark_room)
-        echo conditions=carried,reset_task,shuffled,random num_lifetimes=128 segments=10 stream.lifetime_segments=10 ;;
+        echo conditions=carried,reset_task,shuffled,random num_lifetimes=256 segments=10 stream.lifetime_segments=10 ;;
     recurring_rooms)
         echo conditions=carried,reset_task,shuffled,random num_lifetimes=128 segments=8 stream.lifetime_segments=8 ;;
     minigrid_memory)
