@@ -50,9 +50,14 @@ def grouped(folder: Path) -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        shared = [value for key, value in content["choices"].items() if key != "seed"]
+        shared = [_label(key, value) for key, value in content["choices"].items() if key != "seed"]
         groups.setdefault(" ".join(shared), []).append(content["summary"])
     return groups
+
+
+def _label(key: str, value: str) -> str:
+    named = key in ("memory", "stream", "experiment")
+    return value if named else f"{key.rpartition('.')[2]}={value}"
 
 
 def row(name: str, summaries: Sequence[Mapping[str, Any]]) -> list[str]:
