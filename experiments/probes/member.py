@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ..build import build_memory, make, seed_everything
 from ..errors import UsageError
+from ..speed_only import without_speed_only
 from ..tables import Cell, read_table, write_table
 from .control import ResetEveryStep
 from .model import ProbeModel
@@ -48,8 +49,10 @@ class Member:
 
     @property
     def digest(self) -> str:
-        """Of everything that determines the rows except the names and the seed."""
-        return hashlib.sha256(f"{FORMAT}\n{self.settings}".encode()).hexdigest()[:8]
+        """Of everything that determines the rows except names, seed and what is speed only."""
+        settings = OmegaConf.to_container(OmegaConf.create(self.settings))
+        known = OmegaConf.to_yaml(OmegaConf.create(without_speed_only(settings)))
+        return hashlib.sha256(f"{FORMAT}\n{known}".encode()).hexdigest()[:8]
 
     @property
     def group(self) -> tuple[str, str, str, str]:

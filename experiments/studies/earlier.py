@@ -1,7 +1,7 @@
 """Rows that an earlier version left: the same question, asked before some of its keys existed.
 
 A row answers for a member when the words are the same, every setting that it knew has the same
-value, and every setting that is new since has the default of its group.
+value (but for speed only), and every setting that is new since has the default of its group.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from ..config import compose_config, parse
+from ..speed_only import without_speed_only
 
 PRESETS = "experiment"  # not a group of defaults: it sets keys of the others
 
@@ -22,7 +23,8 @@ def answers(row: Mapping[str, Any], words: Sequence[str], settings: Mapping[str,
     if "settings" not in row or set(row["words"]) != set(words):
         return False
     groups = {k: v for k, v in settings["choices"].items() if v is not None and k != PRESETS}
-    return _agrees(row["settings"], settings, _defaults(tuple(groups.items())))
+    compared = row["settings"], settings, _defaults(tuple(groups.items()))
+    return _agrees(*map(without_speed_only, compared))
 
 
 def _agrees(known: Any, now: Any, default: Any) -> bool:

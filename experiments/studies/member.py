@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from ..errors import RunError
 from ..folder import is_locked, read_json, write_atomically
 from ..results import CONFIG_FILE
+from ..speed_only import without_speed_only
 from .earlier import answers
 
 # Keys that a machine may choose differently without making another run of it.
@@ -43,8 +44,8 @@ class Member:
 
     @cached_property
     def digest(self) -> str:
-        """Eight hexadecimal digits of the settings."""
-        text = json.dumps(self.settings, sort_keys=True)
+        """Eight hexadecimal digits of the settings that are more than speed."""
+        text = json.dumps(without_speed_only(self.settings), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
