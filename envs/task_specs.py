@@ -68,6 +68,7 @@ class TaskSpec:
 
 
 TASK_KEYS = tuple(key.name for key in fields(TaskSpec))
+"""The keys of a task given as a mapping."""
 
 
 def task_stream(

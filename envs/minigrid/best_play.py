@@ -8,7 +8,8 @@ from ..best_play import best_actions
 from ..task import Env
 from .family import MinigridTask
 from .planner import plan
-from .rule_family import NUM_ACTIONS, RuleTask
+from .rule_family import RuleTask
+from .rule_room import NUM_ACTIONS
 
 
 @best_actions.register

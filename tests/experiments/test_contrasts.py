@@ -19,7 +19,10 @@ class FakeGroup:
     def __init__(self, label: str, memory: str, values: dict[int, float]) -> None:
         config = SimpleNamespace(choices=SimpleNamespace(memory=memory))
         self.label, self.seeds = label, list(values)
-        self.runs = [SimpleNamespace(config=config) for _ in values]
+        self.runs = [
+            SimpleNamespace(config=config, final_split=lambda last, v=v: (v / 4, 3 * v / 4))
+            for v in values.values()
+        ]
         self._values = list(values.values())
 
     def final_values(self, kind: str, last: float) -> list[float]:

@@ -1,6 +1,7 @@
 """Recordings: the life that is filmed is the one that is lived, and tables tell the same of it."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import gymnasium
@@ -51,7 +52,7 @@ def test_a_watched_stream_is_the_same_stream(name: str) -> None:
     for one in (stream, watched(stream, Camera())):
         crowd = Crowd(one, 1, first_lifetime=2)
         endings = Rollout(RandomPolicy(one.interface), crowd).live(200, SharedLuck(1))
-        lives.append([vars(ending.record) for ending in endings])
+        lives.append([asdict(ending.record) for ending in endings])
     assert len(lives[0]) > 1
     assert len(lives[0]) == len(lives[1])
     for expected, found in zip(*lives, strict=True):
@@ -181,6 +182,6 @@ def test_an_mp4_has_the_frames_of_the_gif(runs: Path) -> None:
 
 
 def test_a_run_with_one_checkpoint_has_no_first(train: Train, refuse: Refuse) -> None:
-    train("run", "keep_checkpoints=1")
+    train("run", "keep_checkpoints=1", "checkpoint_every=1_000_000")
     assert "checkpoint=untrained,last" in refuse("record", "run", "checkpoint=first", code=1)
     assert "expected one run" in refuse("record")

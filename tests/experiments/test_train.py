@@ -56,10 +56,10 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> No
     """Send this process a signal during its `count`-th rollout."""
     collect, calls = Rollout.collect, iter(range(1, 10**9))
 
-    def collect_and_signal(self: Rollout, num_steps: int) -> object:
+    def collect_and_signal(self: Rollout, *arguments: Any) -> object:
         if next(calls) == count:
             os.kill(os.getpid(), number)
-        return collect(self, num_steps)
+        return collect(self, *arguments)
 
     monkeypatch.setattr(Rollout, "collect", collect_and_signal)
 
@@ -249,10 +249,10 @@ def test_a_full_disk_is_said_in_two_lines(
 
     collect = Rollout.collect
 
-    def fill_the_disk(self: Rollout, num_steps: int) -> object:
+    def fill_the_disk(self: Rollout, *arguments: Any) -> object:
         monkeypatch.setattr(folder, "write_atomically", full)
         monkeypatch.setattr(Recorder, "record", full)
-        return collect(self, num_steps)
+        return collect(self, *arguments)
 
     monkeypatch.setattr(Rollout, "collect", fill_the_disk)
     train("run", code=1)

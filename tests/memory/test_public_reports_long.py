@@ -72,7 +72,9 @@ def test_strong_decays_in_one_chunk_flash_linear_attention_99(tools, solver, kin
     state = run.init_state(2)
     reads, after = run(*views, state, *flags)
     for t in range(CHUNK):
-        token = (type(view)(*(x[:, t : t + 1] for x in view)) for view in views)
+        token = (
+            type(view)(*(None if x is None else x[:, t : t + 1] for x in view)) for view in views
+        )
         read, state = run(*token, state, *flags)
         torch.testing.assert_close(reads[:, t : t + 1], read, rtol=0, atol=1e-4)
     torch.testing.assert_close(after["weights"], state["weights"], rtol=0, atol=1e-4)
