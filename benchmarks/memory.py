@@ -184,6 +184,13 @@ def acting(options: Options) -> list[str]:
     ]
 
 
+HEADING = (
+    "# Speed of the memories",
+    "",
+    "    python benchmarks/memory.py --output results/memory_speed.md",
+    "",
+)
+
 SECTIONS: dict[str, tuple[str, Callable[[Options], list[str]]]] = {
     "chunks": ("One call against its own steps", chunks_against_steps),
     "contexts": ("Acting after long contexts", long_contexts),
@@ -213,7 +220,7 @@ def main() -> None:
         if arguments.only in (None, key):
             lines += [f"## {title}", "", *section(options), ""]
     lines.append(f"PyTorch {torch.__version__}, one CPU thread, {platform.machine()}.")
-    report = "\n".join(lines) + "\n"
+    report = "\n".join([*HEADING, *lines]) + "\n"
     print(report, end="")
     if arguments.output is not None:
         arguments.output.write_text(report)
