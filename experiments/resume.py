@@ -67,7 +67,7 @@ def _best_of(run: Path, key: str) -> Path:
     if not path.is_file():
         raise UsageError(
             f"{key}{BEST}: {run} has no best checkpoint yet, the first is chosen after "
-            f"checkpoint_every steps; give {LATEST}"
+            f"checkpoint_every steps in which an episode ended; give {LATEST}"
         )
     return path
 

@@ -29,7 +29,7 @@ def num_slabs(x: Tensor, numbers: int | None) -> int:
     """Into how many slabs of `numbers` a call with `x` `[B, T, width]` is cut; a GPU takes one."""
     if numbers is None or x.device.type != "cpu":
         return 1
-    length = max(SHORTEST_SLAB, numbers // (x.shape[0] * x.shape[2]))
+    length = max(SHORTEST_SLAB, numbers // max(1, x.shape[0] * x.shape[2]))
     return math.ceil(x.shape[1] / length)
 
 

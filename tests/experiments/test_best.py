@@ -85,7 +85,7 @@ def test_without_a_best_checkpoint_latest_is_advised(
     train: Train, refuse: Callable[..., str]
 ) -> None:
     train("run", "num_steps=32")
-    assert "has no best checkpoint yet" in refuse("train", "resume=best")
+    assert "in which an episode ended; give latest" in refuse("train", "resume=best")
     assert "no life has been started" in refuse("live", "resume=best")
 
 

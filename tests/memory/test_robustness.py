@@ -185,3 +185,13 @@ def test_non_finite_rows_of_a_stack_are_found_in_nested_states(tools):
     state = spoil_row(core.init_state(BATCH), torch.nan)
     y, _ = core(torch.randn(BATCH, STEPS, WIDTH), state)
     assert y[BAD].isnan().all() and y[OTHERS].isfinite().all()
+
+
+@pytest.mark.parametrize("steps", [0, 1, STEPS])
+def test_no_rows_are_an_ordinary_batch(case, tools, steps):
+    core = case.core()
+    x = torch.zeros(0, steps, WIDTH, dtype=torch.float64, requires_grad=True)
+    y, after = core(x, core.init_state(0), **tools.commits(core, 0, steps))
+    y.sum().backward()
+    assert y.shape == x.grad.shape == (0, steps, WIDTH)
+    assert all(leaf.shape[0] == 0 for leaf in tools.flatten(after).values())
