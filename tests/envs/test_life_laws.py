@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 
 from sojourn.envs import (
     BanditTask,
@@ -15,6 +16,7 @@ from sojourn.envs import (
     CrowdStep,
     EpisodeRecord,
     FiniteTask,
+    Length,
     Lifetime,
     RecallTask,
     Reference,
@@ -23,6 +25,7 @@ from sojourn.envs import (
     pooled_regret,
     reference_gap,
 )
+from sojourn.envs.cart_pole import GAINS
 from sojourn.envs.minigrid import MinigridTask, RuleTask, plan
 
 Build = Callable[..., Stream]
@@ -84,9 +87,9 @@ def test_random_player_has_regret_one(build: Build, live: Live) -> None:
     stream = build(seed=9)
     known = references(stream)
     if not known:
-        pytest.skip("no family declares a reference")
-    if stream.length.unit == "steps":
-        pytest.skip("the episodes that a segment of so many steps does not cut are the short ones")
+        pytest.skip("nothing proves or measures the floor and the ceiling of these tasks")
+    if stream.length.unit == "steps":  # the episodes that it does not cut are the short ones
+        stream = Stream(stream.schedule, Length(1), seed=9)
     episodes = [record for _, step in live(Crowd(stream, 16), 500) for record in step.episodes]
     whole = [record for record in episodes if record.status in ("terminated", "truncated")]
     played = {record.task for record in whole} & known.keys()
@@ -123,18 +126,19 @@ def oracle_actions(task: Task, env: Any) -> Iterator[int] | None:
         found = plan(env, range(5))
         if found is not None and found.actions is not None:
             return iter(found.actions)
+    if isinstance(env.unwrapped, CartPoleEnv):
+        return iter(lambda: int(GAINS @ env.unwrapped.state > 0), None)
     return None
 
 
 def test_oracle_player_has_no_regret(build: Build) -> None:
     """Exactly none where equal actions give equal returns, else none within 4.5 s.e."""
     stream = build(seed=10, backend="gymnasium")
-    if stream.interface.num_parts > 1:
-        pytest.skip("no oracle player is known for actions of several parts")
     crowd = Crowd(stream, 3)
     rows: Any = crowd._simulator
-    plans: list[Iterator[int]] = [iter(()) for _ in range(3)]
+    plans: list[Iterator[int] | None] = [None] * 3
     tasks: dict[str, Task] = {}
+    unknown: set[str] = set()
     records: list[EpisodeRecord] = []
     for step in range(500):
         if step > 210 and len(records) > 2:
@@ -142,19 +146,35 @@ def test_oracle_player_has_no_regret(build: Build) -> None:
         for row in np.flatnonzero(crowd.observation["episode_start"]):
             task = crowd.segments[row].task
             found = oracle_actions(task, rows._playing[row].env)
-            if found is None:
-                pytest.skip("no oracle player is known here")
             plans[row], tasks[task.name] = found, task
-        records += crowd.step(np.array([next(actions) for actions in plans])).episodes
+            if found is None or task.reference is None:
+                unknown.add(task.name)
+        ended = crowd.step(chosen(plans, crowd)).episodes
+        records += [record for record in ended if record.task not in unknown]
+    if unknown >= tasks.keys():
+        pytest.skip(f"behind {sorted(unknown)} is a search, a dynamic programme or nothing at all")
     complete = [record for record in records if record.status in ("terminated", "truncated")]
     assert complete or stream.length.unit == "steps"
     for name, task in tasks.items():
+        if name in unknown:
+            continue
         lost = np.array([lost_return(record) for record in complete if record.task == name])
         if isinstance(task, FiniteTask) and not task.model.is_deterministic:
             if len(lost) > 1:
                 assert abs(lost.mean()) < 4.5 * lost.std(ddof=1) / np.sqrt(len(lost))
         else:
             assert (np.abs(lost) < 1e-5).all()  # relative: rewards are float32
+
+
+def chosen(plans: list[Iterator[int] | None], crowd: Crowd) -> np.ndarray:
+    """The next action of every plan, and the first possible one where there is no plan."""
+    first = crowd.observation["action_mask"].argmax(1)
+    options = [int(first[row]) if plan is None else next(plan) for row, plan in enumerate(plans)]
+    if crowd.interface.num_parts == 1:
+        return np.array(options)
+    actions = np.zeros((len(plans), crowd.interface.num_parts))
+    actions[:, 0] = options
+    return actions
 
 
 def lost_return(record: EpisodeRecord) -> float:
