@@ -14,6 +14,7 @@ from .evaluation_living import carry_out
 from .evaluation_page import PAGE, sections_of
 from .evaluation_request import request
 from .folder import write_atomically
+from .loading import agent_of
 from .pages.document import Pictures, Sections, charts_of, noted, render
 from .panels import Picture
 from .report import ordinal, regret_picture
@@ -36,8 +37,9 @@ def write_end_page(result: RunResult, stop: StopRequest, say: Callable[[str], No
     conditions = ",".join(result.config.evaluation.conditions)
     words = [str(result.path), f"conditions={conditions}"]
     wanted = request(words)
+    agent = agent_of(wanted.trained, wanted.content)
     open_folder(wanted, words)
-    found = carry_out(wanted, stop, say)
+    found = carry_out(wanted, agent, stop, say)
     if found is None:
         return None
     write_findings(wanted, found)

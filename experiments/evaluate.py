@@ -17,6 +17,7 @@ from .evaluation_page import PAGE, evaluation_page
 from .evaluation_report import lines, rich_table, write_tables
 from .evaluation_request import Evaluation, request
 from .folder import write_atomically
+from .loading import agent_of
 from .progress import plain_console
 from .provenance import command_line, versions
 from .stopping import StopRequest, exit_code
@@ -25,7 +26,9 @@ from .stopping import StopRequest, exit_code
 def evaluate(words: Sequence[str]) -> int:
     """Run `sojourn evaluate`; returns the exit code. Nothing of the run is changed."""
     wanted = request(words)
-    wanted.streams()  # a wrong request is refused before anything is written
+    # What cannot be lived is refused before anything is written.
+    wanted.streams()
+    agent = agent_of(wanted.trained, wanted.content)
     if wanted.checkpoints != 0:
         checkpoint_files(wanted)
     torch.set_num_threads(int(wanted.trained.num_threads))
@@ -38,7 +41,7 @@ def evaluate(words: Sequence[str]) -> int:
     try:
         with StopRequest() as stop, warnings.catch_warnings():
             warnings.simplefilter("default")
-            found = carry_out(wanted, stop, say)
+            found = carry_out(wanted, agent, stop, say)
         if found is None:
             assert stop.signal is not None
             say(f"stopped; what was lived is in {wanted.output}")

@@ -37,10 +37,13 @@ from .tables import Table
 MOST_AGES = 8  # segments of life after which memories are probed
 
 
-def carry_out(wanted: Evaluation, stop: StopRequest, say: Callable[[str], None]) -> Findings | None:
-    """Live all that was asked for, its episodes in tables of `wanted.output`; None when stopped."""
+def carry_out(
+    wanted: Evaluation, agent: Agent, stop: StopRequest, say: Callable[[str], None]
+) -> Findings | None:
+    """Let `agent` live all that was asked for, its episodes in tables of `wanted.output`; None when
+    stopped.
+    """
     trained, stream = wanted.streams()
-    agent = agent_of(wanted.trained, wanted.content)
     snapshots, luck = Snapshots(), SharedLuck(derived_seed(wanted.seed, EVALUATION_LUCK))
     names = wanted.conditions or offered(stream)
     reasons = left_out(names, agent, stream, wanted.budget, wanted.greedy)

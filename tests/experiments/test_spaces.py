@@ -104,6 +104,9 @@ def test_every_key_that_differs_has_its_line(run: Path, capsys: pytest.CaptureFi
         assert told(run, capsys, "train", "resume=run", "num_steps=64") == lines, changes
     now(image=[9, 9, 3])
     assert told(run, capsys, "record", "run", "steps=5") == CASES["size"][1]
+    assert told(run, capsys, "evaluate", "run", "num_lifetimes=2") == CASES["size"][1]
+    assert told(run, capsys, "live", "run", "folder=life", "num_steps=64") == CASES["size"][1]
+    assert not Path("life").exists()
     with pytest.raises(UsageError, match=r"image: expected uint8 \[7, 7, 3\]"):
         load(run)
     now()
