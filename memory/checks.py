@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 import torch
+from tensordict import TensorDictBase
 from torch import Tensor
 
 
@@ -28,6 +29,15 @@ def check_tokens(x: Tensor, width: int) -> None:
     """Raise ValueError unless `x` is `[B, T, width]`."""
     if x.ndim != 3 or x.shape[2] != width:
         raise ValueError(f"x must have shape [B, T, {width}], got {list(x.shape)}")
+
+
+def check_rows(state: TensorDictBase, x: Tensor) -> None:
+    """Raise ValueError unless `state` has as many rows as `x` `[B, T, D]`."""
+    if state.batch_size[:1] != x.shape[:1]:
+        raise ValueError(
+            f"state must have the batch size [{x.shape[0]}] of x, got {list(state.batch_size)}; "
+            f"init_state({x.shape[0]}) makes one"
+        )
 
 
 def check_flags(name: str, flags: Tensor | None, x: Tensor) -> None:

@@ -11,7 +11,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from .checks import check_at_least, check_flags, check_tokens
+from .checks import check_at_least, check_flags, check_rows, check_tokens
 from .containment import contain
 from .recompute import recompute
 from .state import state_bytes, where_reset
@@ -88,6 +88,7 @@ class MemoryCore(nn.Module, ABC):
         Raises ValueError when a shape or the type of a flag is wrong.
         """
         check_tokens(x, self.width)
+        check_rows(state, x)
         for name, flags in (("reset", reset), ("mask", mask), ("commit", commit)):
             check_flags(name, flags, x)
         if x.shape[1] == 0:

@@ -195,3 +195,11 @@ def test_no_rows_are_an_ordinary_batch(case, tools, steps):
     y.sum().backward()
     assert y.shape == x.grad.shape == (0, steps, WIDTH)
     assert all(leaf.shape[0] == 0 for leaf in tools.flatten(after).values())
+
+
+@pytest.mark.parametrize("steps", [0, 1, STEPS])
+def test_a_state_of_other_rows_is_refused(case, steps):
+    core = case.core()
+    x = torch.zeros(BATCH, steps, WIDTH, dtype=torch.float64)
+    with pytest.raises(ValueError, match=rf"state must have the batch size \[{BATCH}\] of x"):
+        core(x, core.init_state(BATCH + 1))
