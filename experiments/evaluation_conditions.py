@@ -69,11 +69,16 @@ class Half:
     @classmethod
     def of(cls, stream: Stream, budget: Budget) -> Half:
         """The middle of what a budget lets a lifetime of the stream live."""
-        limits = [budget.segments, stream.lifetime_segments]
-        known = [limit for limit in limits if isinstance(limit, int)]
-        if known:
-            return cls((min(known) + 1) // 2, in_segments=True)
+        segments = segments_lived(stream, budget)
+        if segments is not None:
+            return cls((segments + 1) // 2, in_segments=True)
         return cls(budget.steps // 2, in_segments=False)
+
+
+def segments_lived(stream: Stream, budget: Budget) -> int | None:
+    """The most segments of a lifetime; None where only its steps are known."""
+    limits = (budget.segments, stream.lifetime_segments)
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)
 
 
 def checked_conditions(names: Sequence[str]) -> tuple[str, ...]:
@@ -145,6 +150,8 @@ def left_out(
             reasons[name] = "a memory that grows with every token cannot change lives"
     if budget.num_lifetimes < 2:
         reasons.setdefault("shuffled", "it takes at least two lifetimes")
+    if segments_lived(stream, budget) == 1:
+        reasons["half_life"] = "a lifetime of one segment has no second half"
     if greedy:
         reasons["deterministic"] = "carried is deterministic already"
     if "oracle" in names and (unknown := _unknown(stream)):

@@ -17,7 +17,7 @@ from . import checkpoint
 from .build import derived_seed
 from .errors import UsageError
 from .evaluation import EVALUATION_LUCK, ending_row, lives
-from .evaluation_conditions import Half, condition, left_out, offered
+from .evaluation_conditions import Half, condition, left_out, offered, segments_lived
 from .evaluation_findings import Findings, Outer
 from .evaluation_matrix import matrix_rows, outer_rows
 from .evaluation_measures import CARRIED, Row, condition_rows, paired_rows
@@ -174,15 +174,15 @@ def _shortest(carried: Lives) -> int:
 def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
     """What the numbers are, and what they are measured against."""
     budget, kinds = wanted.budget, sorted(set(comparators(stream).values()))
-    half = Half.of(stream, budget)
-    lived = f"{budget.segments} segments" if budget.segments else f"{budget.steps:,} steps at most"
+    half, segments = Half.of(stream, budget), segments_lived(stream, budget)
+    lived = f"{budget.steps:,} steps" if segments is None else f"{segments:,} segments"
     where = f"segment {half.start + 1}" if half.in_segments else f"step {half.start:,}"
     inside = {"episode": "works on inside a probe episode", "frozen": "only reads in a probe"}
     return [
         f"agent: {wanted.folder}, step {wanted.step:,}, trained with memory_reset="
         f"{wanted.trained.memory_reset}, seed {wanted.trained.seed}; told in training what it does "
         f"not see: {cell(privileges(wanted.trained))}",
-        f"{budget.num_lifetimes} lifetimes of {lived} each, root seed {wanted.seed} "
+        f"{budget.num_lifetimes} lifetimes of at most {lived} each, root seed {wanted.seed} "
         f"(trained on {wanted.trained.seed}), {'greedy' if wanted.greedy else 'sampled'} actions; "
         "all conditions live the same segments with the same luck",
         f"normalised regret: 0 = reference ({', '.join(kinds)}), 1 = uniform random policy",

@@ -18,7 +18,7 @@ from sojourn.envs import (
     replay,
 )
 from sojourn.experiments.evaluation import Budget, Condition, ending_row, frozen_copy, lives
-from sojourn.experiments.evaluation_conditions import Half, learners, left_out
+from sojourn.experiments.evaluation_conditions import Half, learners, left_out, segments_lived
 from sojourn.experiments.evaluation_probe import Probes, probe
 from sojourn.experiments.measures.lifetimes import mean_regret
 from sojourn.experiments.measures.lives import Lives
@@ -122,6 +122,10 @@ def test_what_cannot_be_lived_is_named() -> None:
     agent = agent_of(stream_of())
     assert left_out(["carried", "shuffled"], agent, stream_of(), Budget(2, 10)) == {}
     assert "two lifetimes" in left_out(["shuffled"], agent, stream_of(), Budget(1, 10))["shuffled"]
+    short, budget = stream_of(segments=1), Budget(2, 10, 2)
+    assert segments_lived(short, budget) == 1, "a life may be shorter than what is asked for"
+    assert "no second half" in left_out(["half_life"], agent, short, budget)["half_life"]
+    assert left_out(["half_life"], agent, stream_of(segments=2), budget) == {}
 
 
 def test_the_oracle_is_left_out_where_nobody_knows_the_best_play() -> None:
