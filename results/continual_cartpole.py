@@ -46,7 +46,7 @@ class Learner:
         torch.manual_seed(seed)
         self.actor, self.critic = network(2), network(1)
         weights = [*self.actor.parameters(), *self.critic.parameters()]
-        self.optimiser = torch.optim.Adam(weights, LEARNING_RATE)
+        self.optimiser = torch.optim.Adam(weights, LEARNING_RATE, fused=True)
 
     def update(self, lived: Slice) -> None:
         """PPO on one slice."""

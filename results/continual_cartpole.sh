@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Continual CartPole with observation offsets, short form: 4 seeds x 2 agents x 480 k steps, about 5 CPU minutes per run.
+# Continual CartPole with observation offsets, short form: 4 seeds x 2 agents x 480 k steps, about 45 CPU minutes in all.
 # Usage: results/continual_cartpole.sh   (prints the rows of results/continual_cartpole.md)
 set -euo pipefail
 cd "$(dirname "$0")/.."
