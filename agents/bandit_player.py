@@ -17,6 +17,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from sojourn.envs import Array, Interface, Player
+from sojourn.memory import where_reset
 
 from .agent import Decision
 from .random_policy import RandomPolicy
@@ -63,17 +64,9 @@ class BanditPlayer:
         """The arm of the largest index; raises ValueError without `uniform`."""
         guess = self._random.act(observation, state, reset, uniform, mask)
         assert uniform is not None
-        kept = state
         if reset is not None:
-            fresh = self.init_state(len(state))
-            kept = TensorDict(
-                {
-                    name: torch.where(reset.view(-1, *[1] * (leaf.ndim - 1)), fresh[name], leaf)
-                    for name, leaf in state.items()
-                },
-                batch_size=state.batch_size,
-            )
-        counted = self._count(kept, observation["previous_action"], observation["previous_reward"])
+            state = where_reset(reset, self.init_state(len(state)), state)
+        counted = self._count(state, observation["previous_action"], observation["previous_reward"])
         index = self._index(counted, uniform.flatten(1) if uniform.ndim > 1 else uniform[:, None])
         possible = observation["action_mask"].numpy()
         arm = torch.from_numpy(np.where(possible, index, -np.inf).argmax(1))
