@@ -21,6 +21,7 @@ from .task import Env
 Source = str | Callable[..., Env]
 MINIGRID = ("MiniGrid-", "BabyAI-", "Sojourn-")
 """Ids that are registered when our room of MiniGrid is imported."""
+LIMIT = "max_episode_steps"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ def make_env(source: Source, kwargs: Mapping[str, Any], max_episode_steps: int |
     arguments that the environment refuses.
     """
     factory = _factory(source) if isinstance(source, str) else source
+    if factory is None and LIMIT in kwargs:  # the registry takes it, and none would be passed on
+        raise ValueError(
+            f"kwargs: {LIMIT} is a key of the task, not of the environment; give it beside the "
+            f"id: {LIMIT}={kwargs[LIMIT]}"
+        )
     try:
         if factory is not None:
             return _limited(factory(**kwargs), source, max_episode_steps)

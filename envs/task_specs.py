@@ -126,6 +126,9 @@ def spec_of(task: Any) -> TaskSpec:
             raise ValueError(f"no such key {key!r}; nearest is {near!r}")
     if "id" not in given:
         raise ValueError(f"expected the key 'id', got {sorted(given)}")
+    for key in ("kwargs", "attributes"):
+        if not isinstance(given.get(key, {}), Mapping):
+            raise ValueError(f"{key}: expected {{name: value}}, got {given[key]!r}")
     return TaskSpec(**given)
 
 

@@ -74,6 +74,8 @@ def _dispatch(words: list[str]) -> int:
     name, rest = words[0], words[1:]
     if name not in VERBS:
         raise UsageError(f"{name}: no such verb; {hint(name, VERBS)}")
+    if not all(word.strip() for word in rest):
+        raise UsageError(f"{name}: a word is empty; expected sojourn {name} {VERBS[name].words}")
     if num_processes() > 1 and name != "train":
         raise UsageError(f"{name}: one process only; torchrun is for sojourn train")
     if any(word in HELP_WORDS for word in rest):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .episodes import Array
 from .evaluation_findings import Findings, Outer
+from .evaluation_matrix import OF_TRAINING
 from .evaluation_measures import CARRIED, TWIN
 from .figure_grids import draw_grids
 from .figures import draw
@@ -112,8 +113,8 @@ def _of_parameters(outer: Outer, heading: str) -> Picture:
     tasks = [str(number + 1) for number in range(len(outer.tasks))]
     named = "; ".join(f"{number}: {name}" for number, name in zip(tasks, outer.tasks, strict=True))
     note = (
-        f"{KNOWN} Mean over n = {len(outer.matrix.scores)} lifetimes; rows are checkpoints of "
-        f"training, each with a fresh memory. Tasks: {named}."
+        f"{KNOWN} Mean over n = {len(outer.matrix.scores)} lifetimes {OF_TRAINING}; rows are "
+        f"checkpoints of training, each with a fresh memory. Tasks: {named}."
     )
     return Picture("outer_matrix", heading, note, grids=[_grid(outer.matrix, labels, rows, tasks)])
 

@@ -19,7 +19,7 @@ from .errors import UsageError
 from .evaluation import EVALUATION_LUCK, ending_row, lives
 from .evaluation_conditions import Half, condition, left_out, offered, segments_lived
 from .evaluation_findings import Findings, Outer
-from .evaluation_matrix import matrix_rows, outer_rows
+from .evaluation_matrix import OF_TRAINING, matrix_rows, outer_rows
 from .evaluation_measures import CARRIED, Row, condition_rows, paired_rows
 from .evaluation_outer import OuterTasks, chosen_checkpoints, probe_checkpoint
 from .evaluation_probe import Probes, probe
@@ -171,6 +171,13 @@ def _shortest(carried: Lives) -> int:
     return int(min(lived, default=0))
 
 
+def _of_outer(wanted: Evaluation) -> list[str]:
+    """Whose lives the matrix of outer parameters is made of."""
+    lives = max(1, wanted.probes.num_lifetimes)
+    told = f"matrix of outer parameters: {lives} lifetimes {OF_TRAINING} (probe_lifetimes)"
+    return [] if wanted.checkpoints == 0 else [told]
+
+
 def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
     """What the numbers are, and what they are measured against."""
     budget, kinds = wanted.budget, sorted(set(comparators(stream).values()))
@@ -190,5 +197,6 @@ def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
         "training runs differ",
         f"U = regret of the reset twin - regret of the carried life; half of a life: {where}",
         f"matrix of memories: a snapshot {inside[wanted.probes.writes]}",
+        *_of_outer(wanted),
         "every measure has a card: sojourn explain MEASURE",
     ]

@@ -25,6 +25,8 @@ from .measures.lifetimes import FEWEST, theil_sen
 from .statistics import interval
 
 CHECKPOINTS = "checkpoints"
+OF_TRAINING = "of the training stream, that this matrix alone has"
+"""Whose lives the numbers of outer parameters are means over."""
 OUTER = ", outer parameters"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from .evaluation_matrix import CHECKPOINTS, OF_TRAINING
 from .evaluation_measures import CARRIED, Row
 from .folder import write_atomically
 from .measures.card import card_of
@@ -92,10 +93,15 @@ def lines(rows: Sequence[Row]) -> list[str]:
     found = [row for row in rows if row.code in codes and cell_text(row) != ABSENT]
     found = [row for row in found if row.code != "M9" or row.condition == CARRIED]
     return [
-        f"{row.measure}: {cell_text(row)}, n = {row.value.num_runs} lifetimes"
+        f"{row.measure}: {cell_text(row)}, n = {row.value.num_runs} lifetimes{_whose(row)}"
         + (f" ({row.note})" if row.note else "")
         for row in found
     ]
+
+
+def _whose(row: Row) -> str:
+    """The matrix of outer parameters has lives of its own."""
+    return f" {OF_TRAINING}" if row.condition == CHECKPOINTS else ""
 
 
 def cell_text(row: Row) -> str:

@@ -47,7 +47,22 @@ def prepare(words: Sequence[str]) -> Request:
         raise UsageError(f"resume={where}: a life; go on with: sojourn live resume={where}")
     wanted = [override for override in overrides if override.key != "resume"]
     config, changes = resume.merge(resume.saved_config(found.content), wanted)
-    return Request(words, config, Settings.from_config(config), found, changes)
+    request = Request(words, config, Settings.from_config(config), found, changes)
+    _check_end(request, [override.key for override in wanted])
+    return request
+
+
+def _check_end(request: Request, given: Sequence[str]) -> None:
+    """Raise UsageError for a new end that the run has passed: it would be kept, and nothing lived.
+
+    The same end again is fine, though whole updates overshoot it.
+    """
+    settings, step = request.settings, request.start_step
+    for key, end in {"num_steps": settings.num_steps, "stop_step": settings.stop_step}.items():
+        if key in given and end is not None and end <= step - settings.steps_per_update:
+            raise UsageError(
+                f"{key}={end:_}: the run has reached step {step:_}; give more than that"
+            )
 
 
 def open_folder(request: Request) -> RunFolder:

@@ -25,6 +25,15 @@ def check_at_least(name: str, value: float, smallest: float) -> None:
         raise ValueError(f"{name} must be at least {smallest}, got {value}; use {smallest}")
 
 
+def check_precision(dtype: torch.dtype) -> None:
+    """Raise ValueError for a type of parameters that states and solves cannot be trusted with."""
+    if dtype in (torch.bfloat16, torch.float16):
+        raise ValueError(
+            f"a memory has parameters of float32 or float64, not {dtype}; call it under "
+            f"torch.autocast(device_type, {dtype}) instead"
+        )
+
+
 def check_tokens(x: Tensor, width: int) -> None:
     """Raise ValueError unless `x` is `[B, T, width]`."""
     if x.ndim != 3 or x.shape[2] != width:

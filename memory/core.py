@@ -6,12 +6,13 @@ y_t, S_t = memory(x_t, S_{t-1}),   S_{t-1} replaced by the learned S_0 where res
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from .checks import check_at_least, check_flags, check_rows, check_tokens
+from .checks import check_at_least, check_flags, check_precision, check_rows, check_tokens
 from .containment import contain
 from .recompute import recompute
 from .state import state_bytes, where_reset
@@ -126,6 +127,12 @@ class MemoryCore(nn.Module, ABC):
         flags = (None if flag is None else flag.unsqueeze(1) for flag in (reset, mask, commit))
         y, state = self.forward(x.unsqueeze(1), state, *flags)
         return y.squeeze(1), state
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> MemoryCore:
+        """What `to`, `half`, `bfloat16` and their kin call; raises ValueError for a low type."""
+        check_precision(fn(torch.empty(0)).dtype)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def state_bytes(self) -> int:
         """Bytes of the initial state per batch row."""

@@ -169,6 +169,12 @@ REFUSED: list[tuple[Any, str]] = [
     ({"kwargs": {}}, "tasks.0: expected the key 'id'"),
     ({"id": "CartPole-v1", "kwarg": 1}, "tasks.0: no such key 'kwarg'; nearest is 'kwargs'"),
     ({"id": "CartPole-v1", "kwargs": {"size": 1}}, "tasks.0: id: CartPole-v1 cannot be made"),
+    (
+        {"id": "CartPole-v1", "kwargs": {"max_episode_steps": 7}},
+        "kwargs: max_episode_steps is a key of the task, .* max_episode_steps=7",
+    ),
+    ({"id": "CartPole-v1", "kwargs": 7}, "kwargs: expected {name: value}, got 7"),
+    ({"id": "CartPole-v1", "attributes": [7]}, "attributes: expected {name: value}, got .7"),
     ({"id": "CartPole-v1", "attributes": {"gravty": 1}}, "has no 'gravty'; nearest: gravity"),
     (
         {"id": "CartPole-v1", "attributes": {"gravity": {"unifrm": [1, 2]}}},

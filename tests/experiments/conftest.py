@@ -1,13 +1,17 @@
 """A place to run in, runs small enough for a second, and what must be equal between two of them."""
 
+import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from sojourn.agents import Rollout
 from sojourn.experiments import checkpoint, report
 from sojourn.experiments.command import main
 from sojourn.experiments.tables import read_table
@@ -143,3 +147,20 @@ def same(one: object, other: object, path: str) -> None:
         np.testing.assert_array_equal(one, other, err_msg=path)
     else:
         assert one == other or (one != one and other != other), path
+
+
+def status(run: Path) -> str:
+    """What the folder of a run says of it."""
+    return str(json.loads((run / "status.json").read_text())["status"])
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None:
+    """Send this process a signal during its `count`-th rollout."""
+    collect, calls = Rollout.collect, iter(range(1, 10**9))
+
+    def collect_and_signal(self: Rollout, *arguments: Any) -> object:
+        if next(calls) == count:
+            os.kill(os.getpid(), number)
+        return collect(self, *arguments)
+
+    monkeypatch.setattr(Rollout, "collect", collect_and_signal)

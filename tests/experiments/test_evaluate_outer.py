@@ -150,6 +150,8 @@ def test_the_command_draws_the_matrix_of_all_checkpoints(
     assert np.isfinite(table["task_1"]).all()
     assert (workplace / "all" / "outer_matrix.svg").exists()
     page = (workplace / "all" / "report.html").read_text()
+    assert "2 lifetimes of the training stream" in page
+    assert "n = 2 lifetimes of the training stream, that this matrix alone has" in page
     assert "What the outer parameters know" in page and "What the memory knows" in page
     for file in (workplace / "run" / "checkpoints").glob("step_*[1-9]*.pt"):
         file.unlink()

@@ -51,6 +51,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+def test_an_empty_word_is_told_from_an_unknown_name(refuse: Refuse) -> None:
+    for word in ("", " "):
+        assert refuse("explain", word).endswith("expected sojourn explain [METRIC ...]")
+    assert "train: a word is empty" in refuse("train", "seed=1", "")
+
+
 def columns_of(file: Path) -> list[str]:
     with file.open(newline="") as lines:
         return next(csv.reader(lines))

@@ -143,6 +143,16 @@ def test_state_stays_float32_under_autocast(case, tools):
         assert error < bound * y_full.square().mean().sqrt()
 
 
+@pytest.mark.parametrize("convert", [torch.nn.Module.bfloat16, torch.nn.Module.half])
+def test_parameters_in_low_precision_are_refused_and_autocast_is_named(convert, tools, name):
+    core = tools.build(name, width=WIDTH)
+    for module in (core, torch.nn.Sequential(core)):
+        with pytest.raises(ValueError, match=r"not torch.b?float16; call it under torch.autocast"):
+            convert(module)
+    assert all(p.dtype == torch.float32 for p in core.parameters())
+    core(torch.randn(BATCH, 2, WIDTH), core.init_state(BATCH))
+
+
 class LowPrecisionProducts(TorchDispatchMode):
     """Counts the matrix products that run in bfloat16."""
 
