@@ -20,7 +20,7 @@ from .estimator import Estimator, Softmax
 from .heads import Heads, project_pieces
 from .precision import full_precision, state_dtype
 from .readout import Readout
-from .rotary import rotate
+from .rotary import ANGLES, rotate
 from .segments import count_valid
 from .several_reads import join_queries, split_queries
 from .state import expand_rows
@@ -32,7 +32,7 @@ class AttentionMemory(MemoryCore):
 
     `estimator` reads from what is visible: `Softmax`, `TopK`, `NadarayaWatson` or `KernelRidge`.
     A token reads its cache with `queries_per_head` queries per head, zero if it sees nothing.
-    `positions`: `rotary` (counted in valid tokens since the reset) or `none`; the views must have
+    `positions`: `rotary`, `even` (by valid tokens since the reset) or `none`; the views must have
     none of their own then. Time and memory of one call are quadratic in its number of tokens.
     `commit` is ignored.
     """
@@ -52,20 +52,20 @@ class AttentionMemory(MemoryCore):
     ) -> None:
         super().__init__(width)
         heads = Heads(width, num_heads, key_width, value_width, queries_per_head=queries_per_head)
-        check_choice("positions", positions, ("rotary", "none"))
+        check_choice("positions", positions, (*ANGLES, "none"))
         self.positions = positions
         self.queries_per_head = queries_per_head
         self.views = views(heads)
         seen = self.views.token_heads
-        if positions == "rotary" and seen.key_width % 2:
+        if positions != "none" and seen.key_width % 2:
             raise ValueError(
-                f"key_width must be even for rotary positions, got {seen.key_width}; "
+                f"key_width must be even for {positions} positions, got {seen.key_width}; "
                 f"use {seen.key_width + 1}"
             )
-        if positions == "rotary" and "position" in self.views.init_state(1):
+        if positions != "none" and "position" in self.views.init_state(1):
             raise ValueError(
-                "keys of views with rotary positions would be rotated twice, got positions rotary "
-                "in both; use positions=none for the memory or its views"
+                "keys of views with positions would be rotated twice, got positions in both; "
+                "use positions=none for the memory or its views"
             )
         self.cache = cache(seen)
         self.grows = self.cache.grows
@@ -105,9 +105,10 @@ class AttentionMemory(MemoryCore):
             leaves = dict(state.items())
             tokens, next_leaves = self.views(for_views, leaves, reset, mask)
             before, after = count_valid(leaves["position"], x.shape[1], reset, mask)
-            if self.positions == "rotary":
+            if self.positions != "none":
                 tokens = tokens._replace(
-                    query=rotate(tokens.query, before), key=rotate(tokens.key, before)
+                    query=rotate(tokens.query, before, self.positions),
+                    key=rotate(tokens.key, before, self.positions),
                 )
             entries, cache_state = self.cache(tokens, leaves, after, reset, mask)
             reads = self._read(tokens.query, entries)

@@ -22,7 +22,7 @@ from .convolution import ShortConvolution
 from .feature_network import FeatureNetwork
 from .features import EXPANSIONS, FEATURE_MAPS, KEY_NORMS
 from .heads import Heads, Piece
-from .rotary import rotate
+from .rotary import ANGLES, rotate
 from .segments import count_valid
 
 
@@ -68,8 +68,8 @@ class Views(TokenViews):
     `conv_width` taps look back over `conv_width - 1` tokens (1: no convolution). `feature_map` acts
     on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one; the maps dpfp,
     dpfp2, dpfp3, taylor and hedgehog make queries and keys longer. `key_norm` is `l2` (needed by
-    delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` (counted in
-    valid tokens since the reset) or `none`.
+    delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` or `even`
+    (how keys and queries turn with every valid token since the reset: `rotate`) or `none`.
 
     `key_network` and `value_network` are hidden units per channel of a learned network per head
     (`FeatureNetwork`), one for queries and keys and one for values; 0: none.
@@ -93,7 +93,7 @@ class Views(TokenViews):
         check_choice("feature_map", feature_map, [*FEATURE_MAPS, *EXPANSIONS])
         check_choice("value_map", value_map, FEATURE_MAPS)
         check_choice("key_norm", key_norm, KEY_NORMS)
-        check_choice("positions", positions, ("rotary", "none"))
+        check_choice("positions", positions, (*ANGLES, "none"))
         self.num_key_features = (heads.num_queries + heads.num_writes) * heads.key_width
         self.num_features = self.num_key_features + heads.num_writes * heads.value_width
         self.convolution = (
@@ -104,9 +104,9 @@ class Views(TokenViews):
             self.token_heads = replace(heads, key_width=grown_width(heads.key_width))
         else:
             self.feature_map, self.token_heads = FEATURE_MAPS[feature_map], heads
-        if positions == "rotary" and self.token_heads.key_width % 2:
+        if positions != "none" and self.token_heads.key_width % 2:
             raise ValueError(
-                f"keys must have even width for rotary positions, got "
+                f"keys must have even width for {positions} positions, got "
                 f"{self.token_heads.key_width}; use {self.token_heads.key_width + 1}"
             )
         self.positions = positions
@@ -124,12 +124,12 @@ class Views(TokenViews):
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution.
 
-        With rotary positions also `position` `[B]` (int64).
+        With positions also `position` `[B]` (int64).
         """
         leaves: dict[str, Tensor] = {}
         if self.convolution is not None:
             leaves["conv_window"] = self.convolution.empty_window(batch)
-        if self.positions == "rotary":
+        if self.positions != "none":
             leaves["position"] = self.first_position.expand(batch)
         return leaves
 
@@ -154,9 +154,10 @@ class Views(TokenViews):
         if self.key_network is not None:
             keys = self.key_network(keys)
         keys = self.key_norm(self.feature_map(keys))
-        if self.positions == "rotary":
+        if self.positions != "none":
             counts = count_valid(state["position"], features.shape[1], reset, mask)
-            keys, next_state["position"] = rotate(keys, counts.before), counts.end
+            keys = rotate(keys, counts.before, self.positions)
+            next_state["position"] = counts.end
         query, key = torch.split(keys, [heads.num_queries, heads.num_writes], dim=-2)
         value = torch.unflatten(values, -1, (heads.num_writes, heads.value_width))
         if self.value_network is not None:

@@ -177,7 +177,7 @@ def test_positions_count_valid_tokens_since_the_reset():
     [
         (
             lambda h: Views(h, positions="rotray"),
-            "positions must be one of rotary, none, got 'rotray'; did you mean 'rotary'?",
+            "positions must be one of rotary, even, none, got 'rotray'; did you mean 'rotary'?",
         ),
         (
             lambda h: Views(Heads(8, 2, 3, 4), positions="rotary"),

@@ -38,6 +38,7 @@ FAST_WEIGHTS = [
 ]
 OPTIONS = {
     "rotary": {"positions": "rotary"},
+    "even": {"positions": "even"},
     "networks": {"key_network": 2, "value_network": 1},
     "both": {"positions": "rotary", "key_network": 1, "value_network": 2},
 }
@@ -202,7 +203,7 @@ def test_any_scale_of_input_is_finite_in_float32(tools, name, scale):
         ),
         (
             lambda h: AttentionMemory(8, views=lambda heads: Views(heads, positions="rotary")),
-            "got positions rotary in both; use positions=none for the memory or its views",
+            "got positions in both; use positions=none for the memory or its views",
         ),
     ],
 )
