@@ -13,7 +13,7 @@ KEY, STEPS = 8, 30
 
 
 def places(first: int, num: int, angles: str = "even") -> Tensor:
-    """A key of unit norm, all pairs of equal length, at `num` places from `first` on: `[num, K]`."""
+    """A key of unit norm, all pairs equally long, at `num` places from `first` on: `[num, K]`."""
     key = torch.cat([torch.ones(KEY // 2), torch.zeros(KEY // 2)]).double() / (KEY // 2) ** 0.5
     at = torch.arange(first, first + num).unsqueeze(0)
     return rotate(key.expand(1, num, 1, KEY), at, angles)[0, :, 0]
