@@ -17,12 +17,12 @@ from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.studies.plan import plan
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-BLOCK = re.compile(
-    r"^```(?!python|yaml|toml)\w*\n(.*?)^```|((?:^    .*\n)+)", re.DOTALL | re.MULTILINE
-)
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```|((?:^    .*\n)+)", re.DOTALL | re.MULTILINE)
+NO_COMMANDS = ("python", "yaml", "toml")  # languages of blocks
 ELSEWHERE = {  # pages whose own tests run them, with the files that they print
     "new_core.md": "test_docs.py",
     "environments.md": "test_environments_page.py",
+    "study.md": "test_study_tutorial.py",
 }
 UNRUN = {  # command -> why it is only read
     "sojourn probe probe=all memory=all jobs=2": "hundreds of trainings; others run a few of them",
@@ -31,6 +31,8 @@ EXTRAS = {"output=life.mp4": "imageio_ffmpeg"}  # word -> the package without wh
 ROOMS = ["stream=dark_room_recurring", "stream.schedule.families.0.horizon=4"]
 TINY = ["num_lifetimes=4", "slice_steps=16", "num_steps=128", "agent.width=8", "quiet=true"]
 SHORT = ["evaluation.num_lifetimes=2", "evaluation.steps=20"]
+LONGER = {"train": ["num_steps=1024"], "live": ["num_steps=512"]}  # verb -> how far it goes on
+FITTED = {"trainer=evolution": ["trainer.num_pairs=2"]}  # word -> what makes it fit 4 lifetimes
 SMALLER = {  # verb -> what makes a command small enough for a test
     "train": [*TINY, *SHORT],
     "study": ["estimate=true"],
@@ -43,7 +45,10 @@ SMALLER = {  # verb -> what makes a command small enough for a test
 
 def commands(page: Path) -> list[str]:
     """The lines of a page's blocks of code that call the command."""
-    blocks = (match[1] or match[2] for match in BLOCK.finditer(page.read_text()))
+    found = BLOCK.findall(page.read_text())
+    blocks = [
+        fenced or indented for said, fenced, indented in found if not said.startswith(NO_COMMANDS)
+    ]
     lines = (line.strip() for block in blocks for line in block.splitlines())
     return [line for line in lines if line.startswith("sojourn ")]
 
@@ -77,7 +82,7 @@ def test_verbs_and_keys_are_known(line: str) -> None:
     local = any(".yaml" in word or "my_envs" in word for word in words)
     if verb == "train" and not local and not any(word.startswith("resume=") for word in words):
         compose_config(parse(words))
-    if verb == "study" and not any(word.startswith("resume=") for word in words):
+    if verb == "study" and not local and not any(word.startswith("resume=") for word in words):
         assert plan(words).members
 
 
@@ -113,8 +118,8 @@ def test_commands_run_as_printed(
         words = [_life(word, Path(run)) for word in words]
         resumed = any(word.startswith("resume=") for word in words)
         if "--help" not in words:
-            small = SMALLER.get(verb, [])
-            words += [w for w in small if w.startswith("num_steps")] if resumed else small
+            words += [more for word in words for more in FITTED.get(word, [])]
+            words += (LONGER if resumed else SMALLER).get(verb, [])
         assert main([verb, *words]) == 0, (line, words, capsys.readouterr())
 
 

@@ -8,12 +8,22 @@ from pathlib import Path
 import pytest
 import torch
 
-TUTORIALS = sorted((Path(__file__).resolve().parent.parent / "docs" / "tutorials").glob("*.md"))
+OWN = {"study": "test_study_tutorial.py"}  # page -> the test that runs its commands before its code
+TUTORIALS = [
+    page
+    for page in sorted(Path(__file__).resolve().parent.parent.glob("docs/tutorials/*.md"))
+    if page.stem not in OWN
+]
 BLOCK = re.compile(r"```python(?: (\w+))?\n(.*?)```", re.DOTALL)  # a package that it needs, code
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # torchrl's own, at import
     import torchrl.collectors  # noqa: F401
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_page_that_is_left_out_is_run_by_its_own_test(name: str) -> None:
+    assert f"docs/tutorials/{name}.md" in (Path(__file__).parent / OWN[name]).read_text()
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
