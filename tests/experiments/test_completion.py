@@ -1,7 +1,5 @@
 """Tab completion: every verb, key and choice can be reached by typing its beginning."""
 
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from sojourn.experiments import catalog
-from sojourn.experiments.command import VERBS, main
-from sojourn.experiments.complete import SCRIPTS
+from sojourn.experiments.command import VERBS
 from sojourn.experiments.completion import choices_in, complete, option_meanings
 from sojourn.experiments.help import key_meanings, key_rows
 from sojourn.experiments.keys import all_keys
@@ -122,40 +119,6 @@ def test_no_torch_is_imported() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
-@pytest.mark.parametrize("shell", SCRIPTS)
-def test_the_script_is_accepted_by_its_shell(
-    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert main(["completion", shell]) == 0
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not here")
-    script = tmp_path / "script"
-    script.write_text(capsys.readouterr().out)
-    checked = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True)
-    assert (checked.returncode, checked.stderr) == (0, "")
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not here")
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("sojourn tra", ["train "]),
-        ("sojourn train memory=delta_n", ["delta_net "]),
-        ("sojourn train num_lif", ["num_lifetimes="]),
-        ("sojourn study memory=gru,ls", ["gru,lstm "]),
-    ],
-)
-def test_bash_is_answered(line: str, expected: list[str], tmp_path: Path) -> None:
-    stub = tmp_path / "sojourn"
-    stub.write_text(f'#!/bin/sh\nexec {sys.executable} -m sojourn.experiments.command "$@"\n')
-    stub.chmod(0o755)
-    ask = f'COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; _sojourn_completion; '
-    code = SCRIPTS["bash"] + ask + 'printf "%s\\n" "${COMPREPLY[@]}"'
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    told = subprocess.run(["bash", "-c", code], capture_output=True, text=True, env=environment)
-    assert (told.stdout.splitlines(), told.stderr) == (expected, "")
 
 
 def test_an_unknown_shell_is_refused(refuse: Callable[..., str]) -> None:
