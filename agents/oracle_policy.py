@@ -20,13 +20,10 @@ class OraclePolicy:
     """Plays in one crowd, whose true positions and tasks it knows; remembers and learns nothing.
     Call `close` when done.
 
-    In an episode of which nobody knows the best play it acts at random, by `uniform`. Raises
-    ValueError for actions that are not one choice.
+    In an episode of which nobody knows the best play it acts at random, by `uniform`.
     """
 
     def __init__(self, crowd: Crowd) -> None:
-        if crowd.interface.num_parts != 1:
-            raise ValueError("oracle: best play is known for actions that are one choice only")
         self._crowd, self._oracle = crowd, Oracle(crowd.stream, crowd.num_lifetimes)
         self._random = RandomPolicy(crowd.interface)
         self.actions, self.device = self._random.actions, self._random.device
@@ -47,8 +44,9 @@ class OraclePolicy:
         guess = self._random.act(observation, state, reset, uniform, mask)
         now = Moment.of(self._crowd)
         best = self._oracle.actions(now.lifetime, now.segment, now.episode, now.starts_episode)
-        known = torch.from_numpy(best)
-        return replace(guess, action=torch.where(known >= 0, known, guess.action))
+        found = torch.from_numpy(best)
+        known = found >= 0 if found.dim() == 1 else found[:, :1] >= 0
+        return replace(guess, action=torch.where(known, found, guess.action))
 
     def close(self) -> None:
         """Close the environments that the oracle steps."""

@@ -18,6 +18,7 @@ from .bandit_references import draw_problems as draw_problems
 from .bandit_references import play as play
 from .bandit_references import players as players
 from .bandit_references import reference_plays as reference_plays
+from .best_play import BestAction as BestAction
 from .best_play import Oracle as Oracle
 from .best_play import best_actions as best_actions
 from .best_play import unknown_best_play as unknown_best_play
@@ -26,6 +27,7 @@ from .cart_pole import CartPoleTask as CartPoleTask
 from .cart_pole_family import CartPole as CartPole
 from .check import check_family as check_family
 from .check_findings import Finding as Finding
+from .classic_play import best_classic_actions as best_classic_actions
 from .crowd import Crowd as Crowd
 from .dark_room import DarkRoom as DarkRoom
 from .dark_room import KeyDoor as KeyDoor

@@ -5,9 +5,10 @@
     recall games   the card that is asked for
     MiniGrid       the planner's shortest plan
     CartPole       the linear controller behind its reference
+    Gymnasium's    the search, dynamic programme or strategy behind the reference (`classic_play`)
 
-Its regret is 0 in expectation where the ceiling is exact, and as low as the planner's bounds say
-elsewhere.
+Its regret is 0 in expectation where the ceiling is exact or the mean of this very play, and as low
+as the planner's bounds say elsewhere.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from .adapter import Adapter
 from .bandit import BanditTask
 from .interface import Array
 from .recall import RecallEnv, RecallTask
 from .stream import Stream
 from .task import Env, Task
 
+BestAction = int | tuple[float, ...]
+"""An option of the first choice, or reals in [-1, 1] that stand for the range of the task."""
 UNKNOWN = -1
 FIRST_SEGMENTS = 20  # of a lifetime, whose tasks are looked at
 
@@ -36,7 +40,7 @@ class KnowsBestAction(Protocol):
 
 
 @singledispatch
-def best_actions(task: Task, env: Env) -> Sequence[int]:
+def best_actions(task: Task, env: Env) -> Sequence[BestAction]:
     """The next actions of best play, as many as can be told now; empty where nobody knows.
 
     To be asked after `env` was reset, and again once all that was told has been played. A task of
@@ -70,44 +74,62 @@ class Oracle:
 
     def __init__(self, stream: Stream, num_rows: int) -> None:
         self.stream = stream
-        self._envs: dict[tuple[int, Hashable], Env] = {}
-        self._running: list[tuple[Task, Env] | None] = [None] * num_rows
-        self._queues: list[list[int]] = [[] for _ in range(num_rows)]
-        self._openings: list[tuple[Task, int, Sequence[int]] | None] = [None] * num_rows
+        self._envs: dict[tuple[int, Hashable], tuple[Env, Adapter]] = {}
+        self._running: list[tuple[Task, Env, Adapter] | None] = [None] * num_rows
+        self._queues: list[list[BestAction]] = [[] for _ in range(num_rows)]
+        self._openings: list[tuple[Task, int, Sequence[BestAction]] | None] = [None] * num_rows
 
     def actions(self, lifetime: Array, segment: Array, episode: Array, starts: Array) -> Array:
-        """An action for every row, int64 `[num_rows]`; -1 in an episode of which it does not know
-        the best play. The place of every row, and bool `starts` where an episode begins.
+        """An action for every row as a crowd takes them, int64 `[num_rows]` or, with several
+        parts, float32 `[num_rows, num_parts]`.
+
+        The choice is -1 in an episode of which it does not know the best play. The place of every
+        row, and bool `starts` where an episode begins.
         """
         places = zip(*(a.tolist() for a in (lifetime, segment, episode, starts)), strict=True)
-        return np.array([self._act(row, *place) for row, place in enumerate(places)], np.int64)
+        rows = np.array([self._act(row, *place) for row, place in enumerate(places)])
+        single = self.stream.interface.num_parts == 1
+        return rows[:, 0].astype(np.int64) if single else rows
 
-    def _act(self, row: int, lifetime: int, segment: int, episode: int, starts: bool) -> int:
+    def _act(self, row: int, lifetime: int, segment: int, episode: int, starts: bool) -> Array:
         if starts:
             self._begin(row, lifetime, segment, episode)
         running, queue = self._running[row], self._queues[row]
         if running is None:
-            return UNKNOWN
-        task, env = running
+            return self._parts(UNKNOWN)
+        task, env, adapter = running
         if not queue:
             queue += best_actions(task, env)
         if not queue:
             self._running[row] = None  # what others play from here on it does not follow
-            return UNKNOWN
-        action = queue.pop(0)
-        env.step(np.int64(action))
-        return action
+            return self._parts(UNKNOWN)
+        parts = self._parts(queue.pop(0))
+        told = parts.tolist()  # what a crowd would hand over
+        env.step(adapter.natives[int(told[0])] if adapter.natives else adapter.native(told))
+        return parts
+
+    def _parts(self, action: BestAction) -> Array:
+        """The parts of an action, float32 `[num_parts]`; those it does not speak of are 0."""
+        interface = self.stream.interface
+        parts = np.zeros(interface.num_parts, np.float32)
+        if isinstance(action, tuple):
+            start = len(interface.choices)
+            parts[start : start + len(action)] = action
+        else:
+            parts[0] = action
+        return parts
 
     def _begin(self, row: int, lifetime: int, segment: int, episode: int) -> None:
         found = self.stream.segment(lifetime, segment)
         task, seed = found.task, found.episode_seed(episode)
         key = (row, task.env_key)
         if key not in self._envs:
-            self._envs[key] = task.make_env()
-        env = self._envs[key]
+            made = task.make_env()
+            self._envs[key] = (made, Adapter(made, self.stream.interface))
+        env, adapter = self._envs[key]
         task.configure(env)
         env.reset(seed=seed)
-        self._running[row] = (task, env)
+        self._running[row] = (task, env, adapter)
         opening = self._openings[row]
         if opening is None or opening[0] is not task or opening[1] != seed:
             opening = (task, seed, tuple(best_actions(task, env)))
@@ -116,7 +138,7 @@ class Oracle:
 
     def close(self) -> None:
         """Close the environments."""
-        for env in self._envs.values():
+        for env, _ in self._envs.values():
             env.close()
         self._envs.clear()
 
@@ -131,7 +153,7 @@ def unknown_best_play(stream: Stream) -> list[str]:
         return [
             name
             for name, segment in tasks.items()
-            if oracle.actions(zero, zero + segment, zero, zero == 0)[0] == UNKNOWN
+            if oracle.actions(zero, zero + segment, zero, zero == 0).flat[0] == UNKNOWN
         ]
     finally:
         oracle.close()

@@ -78,10 +78,13 @@ def test_a_missing_file_is_named() -> None:
 def test_shipped_references_are_sound_and_go_with_the_plain_id_alone(path: Path) -> None:
     task = {"id": path.stem}
     found = shipped_reference(task)
-    assert found is not None and found.evidence is not None
+    assert found is not None
     assert valid_reference(found) is found and not is_provisional(found)
-    assert found.evidence.num_ceiling >= 100 and found.evidence.num_floor >= 200
-    assert set(found.evidence.estimation_seeds).isdisjoint(found.evidence.floor_seeds)
+    if found.evidence is None:
+        assert found.kind == "dp" and found.floor_error == found.ceiling_error == 0.0
+    else:
+        assert found.evidence.num_ceiling >= 100 and found.evidence.num_floor >= 200
+        assert set(found.evidence.estimation_seeds).isdisjoint(found.evidence.floor_seeds)
     assert family_of(spec_of(path.stem))._reference == found  # type: ignore[attr-defined]
     assert shipped_reference(task | {"max_episode_steps": 50}) is None
 
