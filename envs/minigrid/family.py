@@ -127,7 +127,7 @@ class MinigridTask(Task):
 
     @property
     def reference(self) -> Reference | None:
-        """Pooled floor and ceiling; None where no ceiling is known (BabyAI, moving obstacles)."""
+        """Pooled floor and ceiling; None where the planner does not know the rules."""
         return self._given if self._given is not None else pooled_reference(self._recipe)
 
     @reference.setter

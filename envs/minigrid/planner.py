@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 from math import ceil
 
 from minigrid.core.actions import Actions
@@ -21,7 +22,9 @@ from ..task import Env
 from .planner_bounds import LowerBound
 from .planner_families import goal_of
 from .planner_goals import Goal, Outcome
+from .planner_missions import Mission, MissionBound
 from .planner_model import FORWARD, State, Unplannable, World, successors
+from .planner_obstacles import Dodge, ObstacleSearch
 from .planner_rules import ByRules, RuleBound
 
 MAX_NODES = 100_000
@@ -68,9 +71,9 @@ def plan(
 
     `actions` restricts the native actions a plan may use; wrappers are looked through. When the
     search has seen `max_nodes` states without an answer, the plan is bounded instead of exact. None
-    where the rules or the objects of the environment are not known (BabyAI missions, moving
-    obstacles, no reward at all, rules of one's own). Raises ValueError for an environment that is
-    not MiniGrid's and before its first reset.
+    where the rules or the objects of the environment are not known (no reward at all, rules of
+    one's own). Raises ValueError for an environment that is not MiniGrid's and before its first
+    reset.
     """
     base = env.unwrapped
     if not isinstance(base, MiniGridEnv):
@@ -87,7 +90,12 @@ def plan(
         if actions is None
         else set(actions)
     )
-    search = _Search(world, goal, allowed, limit=base.max_steps - base.step_count)
+    limit = base.max_steps - base.step_count
+    search: _Search | ObstacleSearch
+    if isinstance(goal, Dodge):
+        search = ObstacleSearch(world, goal, allowed, limit)
+    else:
+        search = _Search(world, goal, allowed, limit)
     found, min_steps = search.run(1.0, max_nodes)
     for weight in DETOURS:
         if found is not None or min_steps > search.limit:
@@ -121,6 +129,8 @@ class _Search:
         self._bound: Callable[[State], int] = LowerBound(world, goal)
         if isinstance(goal, ByRules):
             self._bound = RuleBound(world, goal)
+        elif isinstance(goal, Mission):
+            self._bound = MissionBound(world, goal)
         self._bounds: dict[State, int] = {}
 
     def run(self, weight: float, max_nodes: int) -> tuple[tuple[int, ...] | None, int]:
@@ -159,8 +169,9 @@ class _Search:
 
     def _moves(self, state: State) -> Iterator[tuple[int, bool, State]]:
         """Moves that do not end the episode in failure, with whether they end it in success."""
-        for action, after in successors(self._world, state, self._actions):
-            after = self._goal.settled(after)
+        useful = successors(self._world, state, self._actions)
+        for action, after in chain(useful, self._goal.own_moves(state, self._actions)):
+            after = self._goal.settled(action, state, after)
             if action == FORWARD and after.pose >> 2 in self._world.goals:
                 yield action, True, after
             elif action != FORWARD or after.pose >> 2 not in self._world.lava:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .planner_distances import UNREACHABLE, Distances, Gate, Post, Regions
-from .planner_goals import Goal, Open, Stand, Target
+from .planner_goals import Face, HasTargets, Open, Stand, Target
 from .planner_model import IN_BOX, LOCKED, NOTHING, State, World, can_open
 
 
@@ -27,7 +27,7 @@ class _Errand(NamedTuple):
 class LowerBound:
     """Callable: a number of actions that no success from a state can do without."""
 
-    def __init__(self, world: World, goal: Goal) -> None:
+    def __init__(self, world: World, goal: HasTargets) -> None:
         self._world = world
         self._goal = goal
         self._distances = Distances(world)
@@ -64,6 +64,9 @@ class LowerBound:
         if isinstance(target, Open):
             cell = self._world.doors[target.door][0]
             return _Errand((cell,), self._distances.facing(cell), 1)
+        if isinstance(target, Face):
+            poses = tuple(pose for cell in target.cells for pose in self._distances.facing(cell))
+            return _Errand(tuple(pose >> 2 for pose in poses), poses, 0)
         cell, in_box = self._whereabouts(state, target.thing)
         if cell < 0:
             return None

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from minigrid.envs.babyai.core.roomgrid_level import RoomGridLevel
 from minigrid.envs.blockedunlockpickup import BlockedUnlockPickupEnv
+from minigrid.envs.dynamicobstacles import DynamicObstaclesEnv
 from minigrid.envs.fetch import FetchEnv
 from minigrid.envs.gotodoor import GoToDoorEnv
 from minigrid.envs.gotoobject import GoToObjectEnv
@@ -23,7 +25,9 @@ from minigrid.envs.unlockpickup import UnlockPickupEnv
 from minigrid.minigrid_env import MiniGridEnv
 
 from .planner_goals import MOVES, Goal, Open, Outcome, Stand, Take, Target
+from .planner_missions import Mission
 from .planner_model import DONE, DROP, NOTHING, OPEN, PICKUP, TOGGLE, State, Unplannable, World
+from .planner_obstacles import Dodge
 from .planner_rules import ByRules
 from .rule_room import RuleRoom
 from .variants import TwoGoals
@@ -200,6 +204,8 @@ GOALS: dict[Any, Callable[[World, Any], Goal]] = {
     MemoryEnv.step: RightCell,
     TwoGoals.step: RightCell,
     RuleRoom.step: ByRules,
+    RoomGridLevel.step: Mission,
+    DynamicObstaclesEnv.step: Dodge,
 }
 
 
@@ -211,6 +217,6 @@ def goal_of(world: World, env: Any) -> Goal:
     if kind.step not in GOALS or not inherited or any(name in vars(env) for name in rules):
         raise Unplannable(f"the rules of {kind.__name__} are not known")
     goal = GOALS[kind.step](world, env)
-    if world.goals and not isinstance(goal, ReachGoal):
+    if world.goals and not isinstance(goal, ReachGoal | Dodge):
         raise Unplannable("a goal tile in a family that is about something else")
     return goal

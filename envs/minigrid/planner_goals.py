@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from .planner_model import DROP, FORWARD, LEFT, PICKUP, RIGHT, TOGGLE, State
 
@@ -39,7 +40,21 @@ class Open(NamedTuple):
     door: int
 
 
-Target = Stand | Take | Open
+class Face(NamedTuple):
+    """Turn to one of `cells` from the next one."""
+
+    cells: tuple[int, ...]
+
+
+Target = Stand | Take | Open | Face
+
+
+class HasTargets(Protocol):
+    """Something that success is made of."""
+
+    def targets(self, state: State) -> tuple[Target, ...]:
+        """Alternatives, one of which every success still needs; empty where nothing is known."""
+        ...
 
 
 class Goal(ABC):
@@ -51,9 +66,15 @@ class Goal(ABC):
     def outcome(self, action: int, before: State, after: State) -> Outcome:
         """What the family's own rule says of a move; goal tiles and lava are judged before."""
 
-    def settled(self, state: State) -> State:
-        """What becomes of a state by itself, before it is judged."""
-        return state
+    def own_moves(self, state: State, actions: Collection[int]) -> Iterator[tuple[int, State]]:
+        """Moves among `actions` that the model leaves out and this rule has a use for."""
+        del state, actions
+        yield from ()
+
+    def settled(self, action: int, before: State, after: State) -> State:
+        """What becomes of the state after a move by itself, before it is judged."""
+        del action, before
+        return after
 
     @abstractmethod
     def targets(self, state: State) -> tuple[Target, ...]:

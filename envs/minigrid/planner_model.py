@@ -30,12 +30,16 @@ class Unplannable(Exception):
 
 
 class State(NamedTuple):
-    """What actions change. `carried` is the index of a thing or NOTHING."""
+    """What actions change. `carried` is the index of a thing or NOTHING.
+
+    `progress` is what the rule of a task remembers, where it remembers anything.
+    """
 
     pose: int
     carried: int
     places: tuple[int, ...]
     doors: tuple[int, ...]
+    progress: Any = None
 
 
 class Thing(NamedTuple):
@@ -63,10 +67,11 @@ class World:
         self.goals: set[int] = set()
         self.floors: set[int] = set()  # walked on, but nothing can be dropped there
         self.doors: list[tuple[int, Any]] = []  # cell, object
+        self.contents: list[Any] = list(env.grid.grid)  # by cell
         self.things: list[Thing] = []
         self.thing_objects: list[Any] = []
         places: list[int] = []
-        for cell, content in enumerate(env.grid.grid):
+        for cell, content in enumerate(self.contents):
             if content is not None:
                 self._place(content, cell, places)
         carried = NOTHING
@@ -81,6 +86,13 @@ class World:
     def cell(self, position: Any) -> int:
         """Number of the cell at a position (x, y)."""
         return int(position[1]) * self.width + int(position[0])
+
+    def are_beside(self, one: int, other: int) -> bool:
+        """Whether two cells share a side."""
+        distance = abs(one - other)
+        return distance == self.width or (
+            distance == 1 and one // self.width == other // self.width
+        )
 
     def thing(self, content: Any) -> int:
         """Index of the thing that is this object; raises Unplannable where there is none."""
@@ -147,7 +159,7 @@ def _door_state(door: Any) -> int:
 
 def successors(world: World, state: State, actions: Collection[int]) -> Iterator[tuple[int, State]]:
     """The useful moves among `actions` and where each leads; lava and goals can be entered."""
-    pose, carried, places, doors = state
+    pose, carried, places, doors, _ = state
     cell = world.front[pose]
     if cell == OUTSIDE:  # MiniGrid fails at any step from here
         return
@@ -190,7 +202,7 @@ def _handle(
     world: World, state: State, thing: int, actions: Collection[int]
 ) -> Iterator[tuple[int, State]]:
     """Pick up the thing in front, or open it where it is a box."""
-    pose, carried, places, doors = state
+    pose, carried, places, doors, _ = state
     if PICKUP in actions and carried == NOTHING:
         yield PICKUP, State(pose, thing, _moved(places, thing, CARRIED), doors)
     if TOGGLE in actions and world.things[thing].kind == "box":

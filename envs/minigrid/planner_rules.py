@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .planner_distances import Distances, Post
+from .planner_bringing import Bringing
 from .planner_goals import MOVES, Goal, Outcome, Target
-from .planner_model import CARRIED, DROP, GONE, NOTHING, OUTSIDE, PICKUP, State, World
+from .planner_model import DROP, GONE, PICKUP, State, World
 
 
 class Needed(NamedTuple):
@@ -41,27 +41,22 @@ class ByRules(Goal):
             Reaction(Needed(tuple(numbers[item] for item in rule.condition.items)), product)
             for rule, product in zip(env.puzzle.rules, products, strict=True)
         ]
-        self._width = world.width
+        self._world = world
 
-    def settled(self, state: State) -> State:
+    def settled(self, action: int, before: State, after: State) -> State:
         """The state after everything that can react did."""
         while True:
-            ready = [r for r in self.reactions if self.holds(r.needed, state)]
+            ready = [r for r in self.reactions if self.holds(r.needed, after)]
             if not ready:
-                return state
-            state = _after(ready[0], state)
+                return after
+            after = _after(ready[0], after)
 
     def holds(self, needed: Needed, state: State) -> bool:
         """Whether a condition holds."""
         if len(needed.things) == 1:
             return state.carried == needed.things[0]
         one, other = (state.places[thing] for thing in needed.things)
-        if one < 0 or other < 0:
-            return False
-        distance = abs(one - other)
-        return distance == self._width or (
-            distance == 1 and one // self._width == other // self._width
-        )
+        return one >= 0 and other >= 0 and self._world.are_beside(one, other)
 
     def outcome(self, action: int, before: State, after: State) -> Outcome:
         return Outcome.SUCCESS if self.holds(self.wanted, after) else Outcome.CONTINUE
@@ -74,11 +69,9 @@ class RuleBound:
     """Callable: a number of actions that no success from a state of a rule room can do without."""
 
     def __init__(self, world: World, goal: ByRules) -> None:
-        self._world = world
         self._goal = goal
-        self._distances = Distances(world)
+        self._bringing = Bringing(world)
         self._makers = {reaction.product: reaction.needed for reaction in goal.reactions}
-        self._beside: dict[int, Post] = {}
 
     def __call__(self, state: State) -> int:
         return self._until(self._goal.wanted, state)
@@ -89,9 +82,9 @@ class RuleBound:
         if missing:
             return max(self._until_made(thing, needed, state) for thing in missing)
         if len(needed.things) == 1:
-            return self._taking(needed.things[0], state)
+            return self._bringing.taking(needed.things[0], state)
         one, other = needed.things
-        return min(self._bringing(one, other, state), self._bringing(other, one, state))
+        return min(self._beside(one, other, state), self._beside(other, one, state))
 
     def _until_made(self, thing: int, needed: Needed, state: State) -> int:
         """Actions until a thing was made and is in the hand, or lies, as it is needed.
@@ -106,33 +99,12 @@ class RuleBound:
     def _is_missing(self, thing: int, state: State) -> bool:
         return state.places[thing] == GONE and thing in self._makers
 
-    def _taking(self, thing: int, state: State) -> int:
-        if state.places[thing] < 0:  # in the hand, or used up: nothing can be said
-            return 0
-        grip = self._distances.facing(state.places[thing])
-        burdened = state.carried != NOTHING
-        return self._distances.to(grip, state.doors)[state.pose] + burdened + 1
-
-    def _bringing(self, thing: int, goal: int, state: State) -> int:
+    def _beside(self, thing: int, goal: int, state: State) -> int:
         """Actions until a thing was taken and dropped beside another one that lies."""
         place = state.places[goal]
         if place < 0:
             return 1 if state.places[thing] >= 0 else 0
-        post = self._post_beside(place)
-        if state.places[thing] == CARRIED:
-            return self._distances.to(post, state.doors)[state.pose] + 1
-        if state.places[thing] < 0:
-            return 0
-        grip = self._distances.facing(state.places[thing])
-        return self._taking(thing, state) + self._distances.between(grip, post) + 1
-
-    def _post_beside(self, cell: int) -> Post:
-        """The poses that face a neighbour of a cell."""
-        if cell not in self._beside:
-            around = self._world.front[4 * cell : 4 * cell + 4]
-            cells = [c for c in around if c != OUTSIDE and c not in self._world.walls]
-            self._beside[cell] = tuple(pose for c in cells for pose in self._distances.facing(c))
-        return self._beside[cell]
+        return self._bringing.bringing(thing, place, state)
 
 
 def _after(reaction: Reaction, state: State) -> State:

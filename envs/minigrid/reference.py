@@ -114,7 +114,7 @@ def _measured(recipe: Recipe) -> Reference | None:
             kind="planner",
             floor_error=standard_error(returns),
             ceiling_error=float(np.hypot(standard_error(best), doubt.mean())),
-            reward_range=1.0,
+            reward_range=1.0 - min(0.0, float(returns.min())),  # running into things may cost
             evidence=Evidence(num_ceiling=len(best), num_floor=len(returns)),
         )
     finally:

@@ -72,7 +72,7 @@ def test_the_model_is_the_room_at_every_step_of_a_random_walk(seed: int) -> None
     for _ in range(60):
         action = int(rng.integers(NUM_ACTIONS))
         moves = dict(successors(world, state, {action}))
-        after = goal.settled(moves.get(action, state))
+        after = goal.settled(action, state, moves.get(action, state))
         success = action in moves and goal.outcome(action, state, after) is Outcome.SUCCESS
         _, reward, terminated, _, _ = env.step(action)
         assert (terminated, reward > 0) == (success, success)
