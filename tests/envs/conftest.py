@@ -50,17 +50,24 @@ from sojourn.envs import (
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "configs" / "stream").glob("*.yaml"))
 
+
+def short_cart_pole() -> Family:
+    """Gymnasium's own, cut so early that random play reaches most of what there is."""
+    reference = CartPole(15).reference
+    return GymnasiumFamily("CartPole-v1", max_episode_steps=15, reference=reference)
+
+
 FAMILIES: dict[str, Callable[[], list[Family]]] = {
     "bandit": lambda: [BernoulliBandit(3, 7)],
     "bandits": lambda: [BernoulliBandit(2, 5), MovingBandit(4, 12)],
     "finite": lambda: [DarkRoom(3, 5), KeyDoor(5, 12), TMaze(3, 8), TabularMDP(4, 3, 5)],
     "recall": lambda: [RepeatPrevious(1, 3), RepeatFirst(), Autoencode()],
     "cart_pole": lambda: [
-        CartPole(12, offset_spread=2.0),
+        CartPole(20, offset_spread=2.0),
         CartPole(60, {"gravity": [5, 20], "pole_mass": 0.2}, shows="positions", name="masked"),
     ],
-    "cartpole": lambda: [GymnasiumFamily("CartPole-v1", max_episode_steps=15)],
-    "mixed": lambda: [GymnasiumFamily("CartPole-v1", max_episode_steps=9), BernoulliBandit(3, 7)],
+    "cartpole": lambda: [short_cart_pole()],
+    "mixed": lambda: [short_cart_pole(), BernoulliBandit(3, 7)],
 }
 SCHEDULES: dict[str, Callable[[list[Family]], Schedule]] = {
     "recurring": lambda families: Recurring(families, num_tasks=3),
