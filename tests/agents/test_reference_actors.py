@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from sojourn.agents import BanditPlayer, Ending, OraclePolicy, Rollout, Separated, SharedLuck
+from sojourn.agents import (
+    BanditPlayer,
+    Ending,
+    OraclePolicy,
+    RandomPolicy,
+    Rollout,
+    Separated,
+    SharedLuck,
+)
 from sojourn.envs import (
     BernoulliBandit,
     Crowd,
@@ -15,11 +23,13 @@ from sojourn.envs import (
     Length,
     MovingBandit,
     NeverRepeating,
+    Oracle,
     Player,
     Recurring,
     Stream,
     players,
     reference_plays,
+    task_stream,
 )
 
 from .conftest import bandit_stream, make_agent
@@ -39,6 +49,31 @@ def test_the_oracle_is_lived_like_an_agent_and_loses_nothing() -> None:
     assert len(endings) == 15
     for record, _ in endings:
         assert record.total_return == pytest.approx(record.optimal_return)
+
+
+def test_the_oracle_plays_reals_and_guesses_where_nobody_knows() -> None:
+    tasks = ["Pendulum-v1", "FrozenLake-v1", "Blackjack-v1"]
+    stream = task_stream([{"id": id, "max_episode_steps": 6, "length": 1} for id in tasks], seed=0)
+    crowd = Crowd(stream, 2)
+    policy, oracle, guesser = OraclePolicy(crowd), Oracle(stream, 2), RandomPolicy(crowd.interface)
+    seen: set[tuple[str, bool]] = set()
+    for step in range(30):
+        at, names = crowd.state_dict()["counters"], crowd.task_names
+        starts = np.equal(at["episode_step"], 0)
+        best = oracle.actions(at["lifetime"], at["segment"], at["episode"], starts)
+        luck = torch.rand(2, *policy.actions.luck_shape, generator=torch.manual_seed(step))
+        observation = {name: torch.from_numpy(part) for name, part in crowd.observation.items()}
+        state = policy.init_state(2)
+        action = policy.act(observation, state, uniform=luck).action.numpy()
+        guess = guesser.act(observation, state, uniform=luck).action.numpy()
+        for row, name in enumerate(names):
+            is_known = bool(best[row, 0] >= 0)
+            np.testing.assert_array_equal(action[row], (best if is_known else guess)[row])
+            seen.add((name, is_known))
+        crowd.step(action)
+    policy.close()
+    oracle.close()
+    assert seen == {("Pendulum-v1", True), ("FrozenLake-v1", False), ("Blackjack-v1", True)}
 
 
 @pytest.mark.parametrize("family", [BernoulliBandit(4, 40), MovingBandit(4, 40)])
