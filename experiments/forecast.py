@@ -18,6 +18,8 @@ from pathlib import Path
 import torch
 from omegaconf import OmegaConf
 
+from sojourn.memory import state_bytes
+
 from . import checkpoint
 from .build import build
 from .evaluation_beside import FEW, RESETS
@@ -36,7 +38,11 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Forecast:
-    """Of a whole run; `num_measured` updates were timed. Bytes; `checkpoint_bytes` of one."""
+    """Of a whole run; `num_measured` updates were timed. Bytes; `checkpoint_bytes` of one.
+
+    `grew`: the memory held more after the last update measured than after the first, so that later
+    ones take longer.
+    """
 
     num_updates: int
     num_measured: int
@@ -44,12 +50,19 @@ class Forecast:
     memory_bytes: int
     checkpoint_bytes: int
     disk_bytes: int
+    grew: bool = False
+
+    @property
+    def time(self) -> str:
+        """The duration in words, with what it is where a memory grows."""
+        return f"at least {self.duration}" if self.grew else f"about {self.duration}"
 
     def lines(self) -> list[str]:
         """What a person reads before a launch."""
         return [
-            f"time about {self.duration}: {self.num_updates:,} updates at the speed of the "
-            f"{self.num_measured} measured here; another load of the machine changes it",
+            f"time {self.time}: {self.num_updates:,} updates at the speed of the "
+            f"{self.num_measured} measured here; another load of the machine changes it"
+            + (", and the memory grows within a life" if self.grew else ""),
             f"memory about {self.memory_bytes / MEGABYTE:,.0f} MB, workers apart",
             f"disk about {self.disk_bytes / MEGABYTE:,.1f} MB; a checkpoint takes "
             f"{self.checkpoint_bytes / MEGABYTE:,.1f} MB",
@@ -76,13 +89,14 @@ def _measure(request: Request, folder: RunFolder) -> Forecast:
     recorder = Recorder(folder, Quiet(), settings.log_every)
     config = OmegaConf.to_yaml(request.config)
     run = Run(parts.agent, parts.rollout, parts.trainer, recorder, folder, settings, config)
-    pace, sizes, acting = Pace(), list[int](), list[float]()
+    pace, sizes, acting, states = Pace(), list[int](), list[float](), list[int]()
     begin = time.perf_counter()
     try:
         while not pace.measured:
             update = run.advance()
             pace.add(update.seconds)
             acting.append(update.collect_seconds)
+            states.append(state_bytes(parts.rollout.state))
             sizes.append(_table_bytes(folder.path, request.settings.log_every))
             if pace.seconds and time.perf_counter() - begin > MOST_SECONDS:
                 break
@@ -103,6 +117,7 @@ def _measure(request: Request, folder: RunFolder) -> Forecast:
         _peak_bytes(parts.agent.device),
         checkpoint_bytes,
         tables + kept * checkpoint_bytes,
+        grew=states[-1] > states[0],
     )
 
 

@@ -47,7 +47,8 @@ def cost_table(costs: Sequence[Cost]) -> Table:
     for cost in costs:
         each = cost.each
         sizes = (f"{n / MEGABYTE:,.0f}" for n in (each.memory_bytes, each.disk_bytes))
-        table.add_row(cost.group, str(cost.num_members), str(each.duration), *sizes)
+        time = each.time.removeprefix("about ")
+        table.add_row(cost.group, str(cost.num_members), time, *sizes)
     return table
 
 

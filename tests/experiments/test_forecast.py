@@ -62,6 +62,21 @@ def test_evaluation_is_counted() -> None:
     assert num_updates(prepare([*TINY, "num_steps=null"]).settings) == 1_000_000 // 32
 
 
+@pytest.mark.parametrize(
+    ("memory", "num_pulls", "grew"),
+    [("softmax_attention", 100, True), ("softmax_attention", 8, False), ("delta_net", 100, False)],
+)
+def test_a_memory_that_grows_within_a_life_takes_at_least_as_long(
+    memory: str, num_pulls: int, grew: bool
+) -> None:
+    told = forecast(
+        [*TINY, f"memory={memory}", f"stream.schedule.families.0.num_pulls={num_pulls}"]
+    )
+    assert told.grew == grew
+    assert told.lines()[0].startswith("time at least" if grew else "time about")
+    assert ("grows within a life" in told.lines()[0]) == grew
+
+
 def test_slow_updates_are_measured_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_SECONDS", 0.0)
     assert forecast(TINY).num_measured == 1
