@@ -9,6 +9,7 @@ Stiefel 1952.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -52,7 +53,9 @@ class SystemSolver(nn.Module, ABC):
 
     def forward(self, systems: Systems, right: Tensor) -> Tensor:
         """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
-        x: Tensor = _ImplicitSolve.apply(self, right, *systems)  # type: ignore[no-untyped-call]
+        # torch.compile takes no function that has both modes, and asks for the reverse one only.
+        by_hand = _ReverseSolve if torch.compiler.is_compiling() else _ImplicitSolve
+        x: Tensor = by_hand.apply(self, right, *systems)  # type: ignore[no-untyped-call]
         return x
 
     @abstractmethod
@@ -94,8 +97,43 @@ class ConjugateGradient(SystemSolver):
         return conjugate_gradient(systems, right, self.num_iterations)
 
 
+def _pull_back(
+    method: SystemSolver, x: Tensor, system: Sequence[Tensor], gradient: Tensor
+) -> tuple[Tensor | None, ...]:
+    """dq = A^{-1} dx and, of dA = -dq x^T, the parts; None for the method itself."""
+    y = method(Systems(*system), gradient)
+    met, carried, strength, key, _ = system
+    x_scores, y_scores = x @ key.mT, y @ key.mT
+    for_key = (strength * x_scores).mT @ y + (strength * y_scores).mT @ x
+    return (
+        None,
+        y,
+        -(carried.unsqueeze(-1) * x).mT @ y,
+        -(y * (x @ met)).sum(-1),
+        -x_scores * y_scores,
+        -for_key,
+        -(x * y).sum((0, 2, 3)).unsqueeze(1).unsqueeze(1),
+    )
+
+
+class _ReverseSolve(torch.autograd.Function):
+    """x = A^{-1} q in reverse mode, as torch.compile takes it."""
+
+    @staticmethod
+    def forward(ctx: Any, method: SystemSolver, right: Tensor, *system: Tensor) -> Tensor:
+        x = method.solve(Systems(*system), right)
+        ctx.method = method
+        ctx.save_for_backward(x, *system)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, *system = ctx.saved_tensors
+        return _pull_back(ctx.method, x, system, gradients[0])
+
+
 class _ImplicitSolve(torch.autograd.Function):
-    """x = A^{-1} q with dq = A^{-1} dx and dA = -dq x^T, differentiable again, in both modes."""
+    """x = A^{-1} q in both modes, differentiable again."""
 
     generate_vmap_rule = True
 
@@ -112,19 +150,7 @@ class _ImplicitSolve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, *system = ctx.saved_tensors
-        y = ctx.method(Systems(*system), gradients[0])
-        met, carried, strength, key, _ = system
-        x_scores, y_scores = x @ key.mT, y @ key.mT
-        for_key = (strength * x_scores).mT @ y + (strength * y_scores).mT @ x
-        return (
-            None,
-            y,
-            -(carried.unsqueeze(-1) * x).mT @ y,
-            -(y * (x @ met)).sum(-1),
-            -x_scores * y_scores,
-            -for_key,
-            -(x * y).sum((0, 2, 3)).unsqueeze(1).unsqueeze(1),
-        )
+        return _pull_back(ctx.method, x, system, gradients[0])
 
     @staticmethod
     def jvp(ctx: Any, _: None, right: Tensor, *tangents: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from sojourn.memory import MemoryCore
+
 WIDTH = 6
 # Tracing itself looks at the gradients of intermediates and makes instances of functions.
 pytestmark = [
@@ -14,9 +16,8 @@ pytestmark = [
 QUICK = ("gated_delta_net", "kda", "softmax_attention")
 
 
-def compiled_and_plain(tools, name: str, steps: int) -> None:
+def compiled_and_plain(tools, core: MemoryCore, steps: int) -> None:
     torch.manual_seed(0)
-    core = tools.small(name)
     x = torch.randn(2, steps, WIDTH)
     reset = torch.zeros(2, steps, dtype=torch.bool)
     reset[0, steps // 2] = True
@@ -30,10 +31,10 @@ def compiled_and_plain(tools, name: str, steps: int) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_one_graph(tools, name):
-    compiled_and_plain(tools, name, steps=6)
+    compiled_and_plain(tools, tools.small(name), steps=6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 6])
-def test_one_graph_for_steps_and_chunks(tools, name, steps):
-    compiled_and_plain(tools, name, steps)
+def test_one_graph_for_steps_and_chunks(tools, single, steps):
+    compiled_and_plain(tools, single.core(torch.float32), steps)
