@@ -6,6 +6,8 @@ import copy
 
 from torch import Tensor
 
+from sojourn.memory import eager
+
 from .interference import ScalarLoss
 from .meta_trainer import MetaTrainer
 from .trajectory import Trajectory
@@ -29,7 +31,8 @@ def slice_loss(trainer: MetaTrainer, trajectory: Trajectory, progress: float) ->
     observation = steps["observation"]
 
     def loss() -> Tensor:
-        reading = read_in_windows(agent, observation, trajectory.state, steps["reset"], window)
+        with eager(agent.memory):  # compiled code has no second derivative
+            reading = read_in_windows(agent, observation, trajectory.state, steps["reset"], window)
         outputs = agent.policy(reading.features, observation["action_mask"])
         values = trainer.learner.values(reading.features, steps)
         total: Tensor = trainer.loss(outputs, values, steps, progress, agent.actions)["total"]

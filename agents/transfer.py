@@ -27,6 +27,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from sojourn.envs import Array, Crowd, EpisodeRecord, Stream, replay
+from sojourn.memory import eager
 
 from .agent import Agent
 from .life_regret import grouped_regret
@@ -118,7 +119,9 @@ class Transfer:
             steps["observation"], trajectory.state[rows], steps["reset"], lived
         ).state
         luck = self.seed + self.updates
-        return utility(agent, carried, rollout.crowd.stream, found.follows, self.num_steps, luck)
+        stream = rollout.crowd.stream
+        with eager(agent.memory):  # every slice has another number of boundaries
+            return utility(agent, carried, stream, found.follows, self.num_steps, luck)
 
     def state_dict(self) -> dict[str, int]:
         return {"updates": self.updates}

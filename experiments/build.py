@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from sojourn.agents import Agent, Rollout, Trainer, num_ranks, rank
 from sojourn.envs import Crowd, Stream
-from sojourn.memory import MemoryCore, Stack, check_backends
+from sojourn.memory import MemoryCore, Stack, check_backends, compile_calls
 
 from .debugging import in_one_process
 from .errors import UsageError
@@ -38,7 +38,7 @@ def build(config: DictConfig, settings: Settings) -> Parts:
     torch.set_num_threads(1 if settings.debug else settings.num_threads)
     config = in_one_process(config) if settings.debug else config
     stream = build_stream(config, config.seed)
-    agent = place(build_agent(config, stream), device)
+    agent = place(build_agent(config, stream), device, config)
     own = settings.num_lifetimes // num_ranks()
     crowd = Crowd(stream, own, first_lifetime=rank() * own, stride=settings.num_lifetimes)
     rollout = Rollout(
@@ -80,12 +80,20 @@ def build_memory(config: DictConfig, width: int) -> MemoryCore:
     return core
 
 
-def place(agent: Agent, device: torch.device) -> Agent:
-    """Move an agent to its device; raises UsageError where its memory cannot run there."""
+def place(agent: Agent, device: torch.device, config: DictConfig) -> Agent:
+    """Move an agent to its device, its memory compiled if the configuration says so.
+
+    Raises UsageError where the memory cannot run there or cannot be compiled.
+    """
     try:
         check_backends(agent, device)
     except ValueError as error:
         raise UsageError(f"memory: {error}") from error
+    if config.agent.get("compile"):
+        try:
+            compile_calls(agent.memory)
+        except ValueError as error:
+            raise UsageError(f"agent.{error}") from error
     return agent.to(device)
 
 

@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 WORKERS = "stream.workers"
+COMPILE = "agent.compile"
 
 
 @contextmanager
@@ -34,10 +35,14 @@ def watched(model: nn.Module) -> Iterator[None]:
 
 
 def in_one_process(config: DictConfig) -> DictConfig:
-    """A copy whose environments are stepped by the run itself, where a debugger can follow."""
+    """A copy whose environments and memory are run operation by operation in this process, where a
+    debugger can follow.
+    """
     config = config.copy()
     if OmegaConf.select(config, WORKERS) is not None:
         OmegaConf.update(config, WORKERS, 0, merge=False)
+    if OmegaConf.select(config, COMPILE) is not None:
+        OmegaConf.update(config, COMPILE, False)
     return config
 
 

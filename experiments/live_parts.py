@@ -73,7 +73,7 @@ def build_parts(request: LiveRequest) -> LiveParts:
     stream = held_out_stream(trained, config, request.seed)
     agent = build_agent(config, stream)
     load_agent(agent, stream.interface, request.content)
-    place(agent, device)
+    place(agent, device, config)
     _check_endless(config, agent, stream)
     trainer: Trainer = make(config, "trainer", agent=agent)
     if request.same_trainer:

@@ -37,6 +37,7 @@ class AgentSettings:
     depth: int
     mlp_ratio: float
     recompute_every: int | None
+    compile: bool = False  # runs of earlier versions do not have this key
 
 
 @dataclass(frozen=True)

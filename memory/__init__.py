@@ -37,6 +37,8 @@ from .channel_rule import FeedbackDelta as FeedbackDelta
 from .channel_rule import SelectiveDelta as SelectiveDelta
 from .channel_solver import ChannelSolver as ChannelSolver
 from .channel_solver import ExactChannel as ExactChannel
+from .compiled import compile_calls as compile_calls
+from .compiled import eager as eager
 from .core import MemoryCore as MemoryCore
 from .diagnostics import Measures as Measures
 from .diagnostics import diagnose as diagnose

@@ -13,6 +13,7 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from .checks import check_at_least, check_flags, check_precision, check_rows, check_tokens
+from .compiled import pays_off, run_compiled
 from .containment import contain
 from .recompute import recompute
 from .state import state_bytes, where_reset
@@ -51,6 +52,9 @@ class MemoryCore(nn.Module, ABC):
     """Numbers of input that exact memories work through at a time on a CPU, so that all that is
     made of them stays in its caches; None takes a call in one piece. Never changes a number either.
     """
+
+    compiled: bool = False
+    """Whether calls run as compiled code where that pays off; `compile_calls` sets it."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -108,6 +112,19 @@ class MemoryCore(nn.Module, ABC):
         commit: Tensor | None,
     ) -> tuple[Tensor, TensorDict]:
         """`forward` for T >= 1 tokens of checked shapes, in one piece."""
+        if self.compiled and pays_off(x):
+            return run_compiled(self, x, state, reset, mask, commit)
+        return self.consume_eagerly(x, state, reset, mask, commit)
+
+    def consume_eagerly(
+        self,
+        x: Tensor,
+        state: TensorDict,
+        reset: Tensor | None,
+        mask: Tensor | None,
+        commit: Tensor | None,
+    ) -> tuple[Tensor, TensorDict]:
+        """`consume`, operation by operation."""
         if x.shape[1] == 1 and reset is not None:
             state, reset = self.reset_rows(state, reset[:, 0]), None
         # One valid token can spoil only what it may; a masked one must not reach the state.
