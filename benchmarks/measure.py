@@ -30,6 +30,21 @@ def build(name: str, size: int = 32, num_heads: int = 4, chunk_size: int | None 
     return instantiate(config, width=num_heads * size)
 
 
+def run_chunks(core: MemoryCore, x: Tensor) -> None:
+    """Forward and backward in one call."""
+    y, _ = core(x, core.init_state(x.shape[0]))
+    y.square().mean().backward()
+
+
+def run_steps(core: MemoryCore, x: Tensor) -> None:
+    """The same, token by token."""
+    state, outputs = core.init_state(x.shape[0]), []
+    for token in x.unbind(1):
+        y, state = core.step(token, state)
+        outputs.append(y)
+    torch.stack(outputs, dim=1).square().mean().backward()
+
+
 def keep_heap() -> None:
     """Free one large tensor, after which glibc keeps what is freed, as in any process that trains.
 

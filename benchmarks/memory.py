@@ -1,6 +1,7 @@
 """How fast the memories are and how much they keep: chunks against steps, long contexts, BPTT.
 
     python benchmarks/memory.py [--quick] [--only chunks] [--output results/memory_speed.md]
+    python benchmarks/memory.py --compile gated_delta_net kda
 
 CPU time of one thread. What is compared takes turns in every round; figures are medians over rounds
 and ratios medians of the ratios within a round.
@@ -17,7 +18,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from measure import CONFIGS, build, in_turns, keep_heap, ratio, saved_numbers, solver_tasks
+from compiled_memory import compiled_calls
+from measure import (
+    CONFIGS,
+    build,
+    in_turns,
+    keep_heap,
+    ratio,
+    run_chunks,
+    run_steps,
+    saved_numbers,
+    solver_tasks,
+)
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,21 +48,6 @@ class Options(NamedTuple):
     rounds: int
     contexts: tuple[int, ...]
     quick: bool
-
-
-def run_chunks(core: MemoryCore, x: Tensor) -> None:
-    """Forward and backward in one call."""
-    y, _ = core(x, core.init_state(x.shape[0]))
-    y.square().mean().backward()
-
-
-def run_steps(core: MemoryCore, x: Tensor) -> None:
-    """The same, token by token."""
-    state, outputs = core.init_state(x.shape[0]), []
-    for token in x.unbind(1):
-        y, state = core.step(token, state)
-        outputs.append(y)
-    torch.stack(outputs, dim=1).square().mean().backward()
 
 
 def chunks_against_steps(options: Options) -> list[str]:
@@ -205,6 +202,7 @@ def main() -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="few memories, rounds and tokens")
     parser.add_argument("--only", choices=SECTIONS, help="one section")
+    parser.add_argument("--compile", nargs="+", choices=NAMES, help="these, compiled, alone")
     parser.add_argument("--million", action="store_true", help="three memories after 10^6 tokens")
     parser.add_argument("--output", type=Path, help="Markdown file to write")
     arguments = parser.parse_args()
@@ -216,8 +214,10 @@ def main() -> None:
         contexts = (1000, 1_000_000)
     options = Options(3 if arguments.quick else 5, contexts, arguments.quick)
     lines = []
+    if arguments.compile:
+        lines += ["## Compiled", "", *compiled_calls(arguments.compile, options.rounds), ""]
     for key, (title, section) in SECTIONS.items():
-        if arguments.only in (None, key):
+        if arguments.only in (None, key) and not arguments.compile:
             lines += [f"## {title}", "", *section(options), ""]
     lines.append(f"PyTorch {torch.__version__}, one CPU thread, {platform.machine()}.")
     report = "\n".join([*HEADING, *lines]) + "\n"
