@@ -112,9 +112,11 @@ def optimal_steps(env: Env, actions: Collection[int] | None = None) -> int | Non
     return len(found.actions)
 
 
-def optimal_return(env: Env, actions: Collection[int] | None = None) -> float:
+def optimal_return(
+    env: Env, actions: Collection[int] | None = None, max_nodes: int = MAX_NODES
+) -> float:
     """Best return from here, 0 where nothing succeeds in time; NaN where not known exactly."""
-    found = plan(env, actions)
+    found = plan(env, actions, max_nodes)
     return found.return_bounds[0] if found is not None and found.is_exact else float("nan")
 
 

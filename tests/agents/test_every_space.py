@@ -90,7 +90,7 @@ def test_every_action_space_trains(name: str) -> None:
 
 
 MISSIONS: dict[str, dict[str, Any]] = {
-    "planned by us": {"id": "BabyAI-GoToLocal-v0"},
+    "planned by us": {"id": "BabyAI-GoToObjS4-v0"},
     "as any environment": {
         "id": "MiniGrid-Fetch-5x5-N2-v0",
         "reference": {"floor": 0, "ceiling": 1},

@@ -16,7 +16,13 @@ from minigrid.envs.empty import EmptyEnv
 from omegaconf import OmegaConf
 
 from sojourn.envs import Crowd, Length, NeverRepeating, Reference, Stream
-from sojourn.envs.minigrid import MinigridFamily, MinigridTask, PermutedActions, plan
+from sojourn.envs.minigrid import (
+    MinigridFamily,
+    MinigridTask,
+    PermutedActions,
+    optimal_return,
+    plan,
+)
 from sojourn.envs.minigrid.reference import FLOOR_EPISODES
 
 ROOM = "MiniGrid-Empty-Random-5x5-v0"
@@ -149,6 +155,18 @@ def test_unknown_optimum_is_nan() -> None:
     env = task.make_env()
     env.reset(seed=0)
     assert np.isnan(task.optimal_return(env)) and task.reference is None
+
+
+def test_missions_of_several_parts_have_a_budget_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sojourn.envs.minigrid.reference.SEVERAL_NODES", 0)
+    for id, is_known in (("BabyAI-OpenTwoDoors-v0", False), ("BabyAI-OpenRedDoor-v0", True)):
+        task = task_of(MinigridFamily(id, instance="resampled"))
+        env = task.make_env()
+        env.reset(seed=0)
+        assert np.isfinite(task.optimal_return(env)) == is_known
+        assert optimal_return(env) > 0.0
 
 
 def test_wrappers_of_a_registration_make_the_optimum_unknown() -> None:
