@@ -12,14 +12,16 @@ failed=0
 
 held_out() { # STUDY: what its agents are asked on lifetimes that were never trained on; empty: nothing
     case $1 in
-    hidden_rules | recurring_rules)
+    hidden_rules)
         echo conditions=carried,reset_task,reset_episode,shuffled,random num_lifetimes=64 segments=8 probe_lifetimes=0 ;;
+    recurring_rules)
+        echo conditions=carried,reset_task,shuffled,random num_lifetimes=64 segments=16 probe_lifetimes=0 ;;
     dark_room)
         echo conditions=carried,reset_task,shuffled,random num_lifetimes=256 segments=10 stream.lifetime_segments=10 ;;
     recurring_rooms)
         echo conditions=carried,reset_task,shuffled,random num_lifetimes=128 segments=8 stream.lifetime_segments=8 ;;
     minigrid_memory)
-        echo conditions=carried,frozen,random num_lifetimes=64 segments=8 probe_lifetimes=0 ;;
+        echo conditions=carried,reset_episode,frozen,random num_lifetimes=64 segments=8 probe_lifetimes=0 ;;
     recurring_grids)
         echo conditions=carried,reset_task,random num_lifetimes=16 segments=12 ;;
     esac
