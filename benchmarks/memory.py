@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shlex
 import statistics
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -181,13 +183,6 @@ def acting(options: Options) -> list[str]:
     ]
 
 
-HEADING = (
-    "# Speed of the memories",
-    "",
-    "    python benchmarks/memory.py --output results/memory_speed.md",
-    "",
-)
-
 SECTIONS: dict[str, tuple[str, Callable[[Options], list[str]]]] = {
     "chunks": ("One call against its own steps", chunks_against_steps),
     "contexts": ("Acting after long contexts", long_contexts),
@@ -220,7 +215,8 @@ def main() -> None:
         if arguments.only in (None, key) and not arguments.compile:
             lines += [f"## {title}", "", *section(options), ""]
     lines.append(f"PyTorch {torch.__version__}, one CPU thread, {platform.machine()}.")
-    report = "\n".join([*HEADING, *lines]) + "\n"
+    command = f"    python benchmarks/memory.py {shlex.join(sys.argv[1:])}".rstrip()
+    report = "\n".join(["# Speed of the memories", "", command, "", *lines]) + "\n"
     print(report, end="")
     if arguments.output is not None:
         arguments.output.write_text(report)
