@@ -165,8 +165,4 @@ def _unknown(stream: Stream) -> list[str]:
     """What keeps the oracle from a stream: its tasks, or instances that it cannot make again."""
     if stream.backend == "envpool":
         return ["layouts of EnvPool"]
-    return (
-        unknown_best_play(stream)
-        if stream.interface.num_parts == 1
-        else ["actions of several parts"]
-    )
+    return unknown_best_play(stream)

@@ -52,6 +52,7 @@ Train every combination of settings and seeds, side by side, and compare them.
   sojourn study study=bandit                        a shipped study, or a YAML file of your own
   sojourn study study=bandit seed=7..9 jobs=8       words here go before those of the file
   sojourn study study=bandit part=2/4               the second of four machines
+  sojourn study study=bandit only=gru__*            these of its members
   sojourn study study=bandit launcher=submitit      every member a job of Slurm
   sojourn study memory=delta_net,gru tune=0.1 tune.trainer.learning_rate=3e-4,1e-3 seed=0..4
   sojourn study study=bandit estimate=true          how long would it take?
@@ -63,6 +64,7 @@ Train every combination of settings and seeds, side by side, and compare them.
              an option of it, such as launcher.slurm_partition=gpu
   part       a share such as 2/4: one job of an array on a cluster, all with the same output;
              default 1/1
+  only       members by name, as in only=gru__*,*__s1; default all
   match      none | parameters | state_bytes: widths are solved so that this equals the reference's;
              default none
   reference  the memory whose size is matched; default gated_delta_net

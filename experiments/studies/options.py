@@ -20,6 +20,7 @@ DEFAULTS = {
     "launcher": LOCAL,
     "estimate": "false",
     "part": "1/1",
+    "only": "*",
     "match": "none",
     "reference": "gated_delta_net",
     MIX_BACKENDS: "false",
@@ -32,14 +33,15 @@ CLUSTERS = ("submitit", "ray")
 
 @dataclass(frozen=True)
 class Options:
-    """`part` is (number from 1, of how many); `jobs` None stands for auto; `estimates`: say what
-    the members would take and run none.
+    """`part` is (number from 1, of how many); `only` patterns of names, as a shell's; `jobs` None
+    stands for auto; `estimates`: say what the members would take and run none.
     """
 
     study: str
     output: Path
     jobs: int | None
     part: tuple[int, int]
+    only: Sequence[str]
     match: str
     reference: str
     estimates: bool = False
@@ -78,6 +80,7 @@ def read_options(words: Sequence[str]) -> tuple[Options, list[str]]:
         Path(given["output"] or RUNS / "studies" / _name(given["study"], own)),
         _jobs(given["jobs"]),
         _part(given["part"]),
+        given["only"].split(","),
         given["match"],
         given["reference"],
         _truth(given, "estimate"),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 
 from omegaconf import DictConfig
 
 from ..backends import check_backends
 from ..config import compose_config, parse
-from ..errors import UsageError
+from ..errors import UsageError, hint
 from ..scale import scale_among
 from .file import StudyFile, read_study
 from .matching import Sizes, Unmatched
@@ -80,7 +81,8 @@ def plan(words: Sequence[str]) -> Plan:
     if not members:
         raise UsageError(f"no member is left: {'; '.join(dict.fromkeys(left_out))}")
     check_backends({name: m.backend for name, m in members.items()}, options.mix_backends)
-    ordered = sorted(members.values(), key=lambda m: int(m.choices.get("seed", 0)))
+    named = list(members.values()) if options.only == ["*"] else _named(members, options.only)
+    ordered = sorted(named, key=lambda m: int(m.choices.get("seed", 0)))
     trials = {} if options.tune is None else trials_of(ordered, options.tune, make_member)
     return Plan(share(ordered, options.part), options, list(dict.fromkeys(left_out)), trials)
 
@@ -101,6 +103,19 @@ def share(members: Sequence[Member], part: tuple[int, int]) -> list[Member]:
     """Part (2, 4) is every fourth member from the second on: one share for each machine."""
     number, count = part
     return list(members[number - 1 :: count])
+
+
+def _named(members: Mapping[str, Member], patterns: Sequence[str]) -> list[Member]:
+    """The members whose names, with or without the digest, match one of the patterns."""
+    for pattern in patterns:
+        if not any(_matches(member, pattern) for member in members.values()):
+            stems = [member.stem for member in members.values()]
+            raise UsageError(f"only={pattern}: no such member; {hint(pattern, stems)}")
+    return [m for m in members.values() if any(_matches(m, pattern) for pattern in patterns)]
+
+
+def _matches(member: Member, pattern: str) -> bool:
+    return fnmatchcase(member.name, pattern) or fnmatchcase(member.stem, pattern)
 
 
 def _matched(choices: Mapping[str, str], words: Sequence[str], sizes: Sizes) -> Member:

@@ -14,7 +14,7 @@ FILE = "study.json"
 POINTER = RUNS / "studies" / LATEST
 RESUME = "resume="
 # Words that say how a study is run, not what it is.
-FREE = ("jobs", "launcher", "estimate", "part")
+FREE = ("jobs", "launcher", "estimate", "part", "only")
 
 
 def keep_words(folder: Path, words: Sequence[str]) -> None:

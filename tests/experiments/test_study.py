@@ -45,6 +45,14 @@ def test_shares_are_the_whole_study() -> None:
     assert len(set(together)) == 10
 
 
+def test_members_are_chosen_by_their_names() -> None:
+    words = ["memory=gru,none", "seed=0..4"]
+    assert names(*words, "only=*") == names(*words)
+    assert names(*words, "only=gru__*,*__s3") == [
+        name for name in names(*words) if name.startswith("gru__") or "__s3__" in name
+    ]
+
+
 def test_a_member_is_known_by_all_its_settings() -> None:
     base = ["memory=gru", "seed=1"]
     assert names(*base) == names(*base, "quiet=true", "num_threads=2")
@@ -98,6 +106,7 @@ def test_sizes_are_matched() -> None:
         (["study=bandits"], "did you mean bandit or moving_bandit?"),
         (["memory=gru", "seed=1", "jobs=0"], "jobs=0"),
         (["memory=gru", "seed=1", "part=3/2"], "part=3/2"),
+        (["memory=gru", "seed=1", "only=gru__s2"], "only=gru__s2: no such member; did you mean"),
         (["memory=gru", "seed=1", "match=size"], "match=size"),
         (["memory=gru", "seed=1", "match=state_bytes", "reference=none"], "reference has none"),
         (
