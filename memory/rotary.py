@@ -23,7 +23,7 @@ ANGLES = ("rotary", "even")
 
 
 def rotate(x: Tensor, positions: Tensor, angles: str = "rotary") -> Tensor:
-    """Rotate `x` `[B, T, H, K]`, K even, to integer `positions` `[B, T]` by one of `ANGLES`.
+    """Rotate `x` `[B, T, H, K]`, K even, to `positions` `[B, T]` by one of `ANGLES`.
 
     Angles are formed in float64: a float32 angle is off by a radian after some ten million tokens.
     """

@@ -29,6 +29,21 @@ def same_segment(reset: Tensor) -> Tensor:
     return segment.unsqueeze(2) == segment.unsqueeze(1)
 
 
+def travelled(carried: Tensor, moves: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Sum of `moves` `[B, T]` since the last reset, `carried` `[B]` without one: before each token
+    `[B, T]`, and at the end `[B]`.
+    """
+    sums = torch.nn.functional.pad(moves.cumsum(1), (1, 0))
+    places = sums + carried.unsqueeze(1)
+    if reset is not None:
+        tokens = torch.arange(moves.shape[1], device=moves.device)
+        at_reset = torch.where(reset, tokens, -1).cummax(1).values
+        at_reset = torch.cat([at_reset, at_reset[:, -1:]], dim=1)
+        since = sums - sums.gather(1, at_reset.clamp(min=0))
+        places = torch.where(at_reset < 0, places, since)
+    return places[:, :-1], places[:, -1].clone()
+
+
 def count_valid(
     carried: Tensor, steps: int, reset: Tensor | None, mask: Tensor | None
 ) -> ValidCounts:

@@ -1,6 +1,7 @@
 """What a memory sees of a token: a query, a key and a value per head.
 
     q, k = R_t norm(phi(f(conv(W_qk x)))),   v = psi(g(conv(W_v x))),   q scaled by key_width^(-1/2)
+    R_t  turns to the place p_t;   p_{t+1} = p_t + 1,   or steered: p_t + tanh(w . x_t + b)
 
 R_t is a rotation by position, f and g are small learned networks per head; or nothing. key_width is
 the length of the keys as they are stored. Source: the projections of DeltaNet (Yang et al. 2024),
@@ -15,15 +16,18 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .checks import check_at_least, check_choice
 from .convolution import ShortConvolution
 from .feature_network import FeatureNetwork
 from .features import EXPANSIONS, FEATURE_MAPS, KEY_NORMS
 from .heads import Heads, Piece
+from .precision import state_dtype
 from .rotary import ANGLES, rotate
-from .segments import count_valid
+from .segments import count_valid, travelled
+
+INITIAL_HEADING = 2.0  # tanh of it is .96: at first a tape is wound forward
 
 
 class Tokens(NamedTuple):
@@ -69,7 +73,9 @@ class Views(TokenViews):
     on queries and keys, `value_map` on values: identity, silu, relu or elu_plus_one; the maps dpfp,
     dpfp2, dpfp3, taylor and hedgehog make queries and keys longer. `key_norm` is `l2` (needed by
     delta rules: longer keys make the write overshoot) or `none`. `positions`: `rotary` or `even`
-    (how keys and queries turn with every valid token since the reset: `rotate`) or `none`.
+    (how keys and queries turn with every valid token since the reset: `rotate`), `steered` (even,
+    but every token says how far to go on, from -1 to 1: a tape that can be read backwards) or
+    `none`.
 
     `key_network` and `value_network` are hidden units per channel of a learned network per head
     (`FeatureNetwork`), one for queries and keys and one for values; 0: none.
@@ -93,7 +99,7 @@ class Views(TokenViews):
         check_choice("feature_map", feature_map, [*FEATURE_MAPS, *EXPANSIONS])
         check_choice("value_map", value_map, FEATURE_MAPS)
         check_choice("key_norm", key_norm, KEY_NORMS)
-        check_choice("positions", positions, (*ANGLES, "none"))
+        check_choice("positions", positions, (*ANGLES, "steered", "none"))
         self.num_key_features = (heads.num_queries + heads.num_writes) * heads.key_width
         self.num_features = self.num_key_features + heads.num_writes * heads.value_width
         self.convolution = (
@@ -111,6 +117,10 @@ class Views(TokenViews):
             )
         self.positions = positions
         self.register_buffer("first_position", torch.zeros(1, dtype=torch.int64), persistent=False)
+        self.heading: nn.Parameter | None = None
+        if positions == "steered":
+            self.num_features += 1
+            self.heading = nn.Parameter(torch.tensor([INITIAL_HEADING]))
         self.key_network = _network("key_network", heads, heads.key_width, key_network)
         self.value_network = _network("value_network", heads, heads.value_width, value_network)
         self.value_map = FEATURE_MAPS[value_map]
@@ -124,12 +134,15 @@ class Views(TokenViews):
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution.
 
-        With positions also `position` `[B]` (int64).
+        With positions also `position` `[B]` (int64), or where they are steered `place` `[B, 1]`.
         """
         leaves: dict[str, Tensor] = {}
         if self.convolution is not None:
             leaves["conv_window"] = self.convolution.empty_window(batch)
-        if self.positions != "none":
+        if self.heading is not None:
+            dtype, device = state_dtype(self.heading), self.heading.device
+            leaves["place"] = torch.zeros(batch, 1, dtype=dtype, device=device)
+        elif self.positions != "none":
             leaves["position"] = self.first_position.expand(batch)
         return leaves
 
@@ -142,28 +155,48 @@ class Views(TokenViews):
     ) -> tuple[Tokens, dict[str, Tensor]]:
         """Split `features` `[B, T, num_features]` into tokens; also the next convolution window."""
         next_state: dict[str, Tensor] = {}
+        where = None
+        if self.heading is not None:
+            features, move = features[..., :-1], torch.tanh(features[..., -1] + self.heading)
+            where, next_state["place"] = self._steer(move, state["place"], reset, mask)
+        elif self.positions != "none":
+            where, next_state["position"] = count_valid(
+                state["position"], features.shape[1], reset, mask
+            )
         if self.convolution is not None:
             window = state["conv_window"]
             features, next_state["conv_window"] = self.convolution(features, window, reset, mask)
 
         heads = self.heads
         keys, values = torch.split(
-            features, [self.num_key_features, self.num_features - self.num_key_features], dim=-1
+            features, [self.num_key_features, features.shape[-1] - self.num_key_features], dim=-1
         )
         keys = torch.unflatten(keys, -1, (heads.num_queries + heads.num_writes, heads.key_width))
         if self.key_network is not None:
             keys = self.key_network(keys)
         keys = self.key_norm(self.feature_map(keys))
-        if self.positions != "none":
-            counts = count_valid(state["position"], features.shape[1], reset, mask)
-            keys = rotate(keys, counts.before, self.positions)
-            next_state["position"] = counts.end
+        if where is not None:
+            keys = rotate(keys, where, "rotary" if self.positions == "rotary" else "even")
         query, key = torch.split(keys, [heads.num_queries, heads.num_writes], dim=-2)
         value = torch.unflatten(values, -1, (heads.num_writes, heads.value_width))
         if self.value_network is not None:
             value = self.value_network(value)
         value = self.value_map(value)
         return Tokens(query * self.token_heads.key_width**-0.5, key, value), next_state
+
+    def _steer(
+        self, move: Tensor, place: Tensor, reset: Tensor | None, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Places `[B, T]` before the moves of the tokens, and the one `[B, 1]` after them.
+
+        A token that is no number moves nothing, so that a reset clears it. Even angles are whole
+        turns after twice as many places as keys are wide: a place never grows too long for float32.
+        """
+        move = move.nan_to_num()
+        if mask is not None:
+            move = torch.where(mask, move, 0.0)
+        before, end = travelled(place.squeeze(1), move, reset)
+        return before, end.remainder(2 * self.token_heads.key_width).unsqueeze(1)
 
 
 def _network(name: str, heads: Heads, width: int, expansion: int) -> FeatureNetwork | None:

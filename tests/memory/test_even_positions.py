@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from sojourn.memory import ExactScalar, Gates, Heads, SquaredError, Tokens
+from sojourn.memory import ExactScalar, Gates, Heads, SquaredError, Tokens, Views
 from sojourn.memory.rotary import rotate
+from sojourn.memory.segments import travelled
 
 KEY, STEPS = 8, 30
 
@@ -43,3 +44,50 @@ def test_a_delta_rule_is_a_ring_of_as_many_tokens_as_keys_are_wide(lag):
     reads, _ = solver(tokens, gates, state, None, None)
     torch.testing.assert_close(reads[:, lag:], values[:, : STEPS - lag])
     assert (reads[:, :lag].abs() < 1e-12).all()
+
+
+@pytest.mark.parametrize("with_reset", [False, True])
+def test_places_travelled_are_the_sums_since_the_reset(with_reset):
+    moves, carried = torch.randn(3, 9).double(), torch.randn(3).double()
+    reset = torch.rand(3, 9) < 0.3
+    reset[0, 0] = reset[1, 8] = True
+    before, end = travelled(carried, moves, reset if with_reset else None)
+    for row in range(3):
+        place = carried[row]
+        for t in range(9):
+            place = torch.zeros_like(place) if with_reset and reset[row, t] else place
+            torch.testing.assert_close(before[row, t], place)
+            place = place + moves[row, t]
+        torch.testing.assert_close(end[row], place)
+
+
+def test_a_steered_tape_is_wound_back_to_the_keys_it_has_passed():
+    heads = Heads(width=8, num_heads=2, key_width=KEY, value_width=3)
+    views = Views(heads, conv_width=1, positions="steered").double()
+    features = torch.randn(views.num_features).double().expand(1, 9, -1).clone()
+    way = torch.tensor([1, 1, 1, 1, -1, -1, -1, -1, 1])
+    features[..., -1] = 40.0 * way  # tanh of it is 1 or -1
+    mask = torch.ones(1, 9, dtype=torch.bool)
+    mask[0, 2] = False
+    tokens, after = views(features, views.init_state(1), None, mask)
+    places = [0, 1, 2, 2, 3, 2, 1, 0, -1]
+    for t, place in enumerate(places):
+        twin = places.index(place)
+        torch.testing.assert_close(tokens.key[:, t], tokens.key[:, twin])
+        torch.testing.assert_close(tokens.query[:, t], tokens.query[:, twin])
+    assert (tokens.key[0, 0] - tokens.key[0, 1]).abs().max() > 0.1
+    torch.testing.assert_close(after["place"], torch.zeros(1, 1).double())
+
+
+def test_a_steered_place_that_is_no_number_is_cleared_by_a_reset():
+    heads = Heads(width=8, num_heads=1, key_width=KEY, value_width=3)
+    views = Views(heads, conv_width=1, positions="steered").double()
+    features = torch.randn(1, 4, views.num_features).double()
+    reset = torch.tensor([[False, False, True, False]])
+    spoilt = features.clone()
+    spoilt[:, 1, -1] = torch.nan
+    broken = {"place": torch.tensor([[torch.nan]]).double()}
+    tokens, after = views(spoilt, broken, reset, None)
+    whole, after_whole = views(features, views.init_state(1), reset, None)
+    torch.testing.assert_close(tokens.key[:, 2:], whole.key[:, 2:])
+    torch.testing.assert_close(after["place"], after_whole["place"])

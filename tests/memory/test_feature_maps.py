@@ -177,7 +177,8 @@ def test_positions_count_valid_tokens_since_the_reset():
     [
         (
             lambda h: Views(h, positions="rotray"),
-            "positions must be one of rotary, even, none, got 'rotray'; did you mean 'rotary'?",
+            "positions must be one of rotary, even, steered, none, got 'rotray'; "
+            "did you mean 'rotary'?",
         ),
         (
             lambda h: Views(Heads(8, 2, 3, 4), positions="rotary"),

@@ -39,6 +39,7 @@ FAST_WEIGHTS = [
 OPTIONS = {
     "rotary": {"positions": "rotary"},
     "even": {"positions": "even"},
+    "steered": {"positions": "steered"},
     "networks": {"key_network": 2, "value_network": 1},
     "both": {"positions": "rotary", "key_network": 1, "value_network": 2},
 }
@@ -51,7 +52,8 @@ def make(tools, name: str, dtype=torch.float64, **options) -> MemoryCore:
             OmegaConf.update(config, key, value)
     views = config.views.views if "views" in config.views else config.views
     if "positions" in config and "positions" in options:
-        config.positions = options.pop("positions")
+        steered = options["positions"] == "steered"  # by the views alone
+        config.positions = "none" if steered else options.pop("positions")
     for key, value in options.items():
         views[key] = value
     core = instantiate(config, width=WIDTH).to(dtype)
