@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import RunError, UsageError
 from .member import Member
 from .play import Outcome, Work, play
 from .remote import check_options, in_turn, library
 
 OPTIONS = ("address", "num_cpus", "num_gpus")
+PATIENCE = (
+    "on a busy machine set RAY_raylet_start_wait_time_s and RAY_agent_register_timeout_ms higher"
+)
 
 
 class _Task:
@@ -46,6 +49,9 @@ def ray_members(
         ray.init(address=address, log_to_driver=False, configure_logging=False, **own)
     except (ConnectionError, ValueError) as error:
         raise UsageError(f"launcher.address={address}: {' '.join(str(error).split())}") from error
+    except Exception as error:  # Ray has no class of its own for it
+        told = " ".join(str(error).split())
+        raise RunError(f"launcher=ray: Ray did not start ({told}); {PATIENCE}") from error
     try:
         task = ray.remote(**{"num_cpus": 1.0, **needs})(play)
         yield from in_turn(work, members, jobs, lambda m: _Task(ray, task.remote(work, m)))

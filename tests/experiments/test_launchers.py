@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -108,8 +109,8 @@ def test_a_second_signal_leaves_no_member_behind(workplace: Path) -> None:
     process.send_signal(signal.SIGINT)
     time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    _, alive = psutil.wait_procs(members, timeout=30)
+    assert process.wait(timeout=300) == 130
+    _, alive = psutil.wait_procs(members, timeout=300)
     assert not alive
 
 
@@ -123,6 +124,18 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, launcher, None)
     line = refuse("study", *WORDS, "output=study", f"launcher={launcher}")
     assert f"needs the package {launcher} (pip install 'sojourn[{launcher}]')" in line
+
+
+def test_a_ray_that_does_not_start_is_told_in_one_line(
+    refuse: Callable[..., str], workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out\nduring startup.")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
+    line = refuse("study", *WORDS, "output=study", "launcher=ray", code=1)
+    assert "launcher=ray: Ray did not start (The current node timed out during startup.)" in line
+    assert "RAY_agent_register_timeout_ms" in line
 
 
 def test_wrong_launchers_and_options_are_refused(refuse: Callable[..., str]) -> None:
