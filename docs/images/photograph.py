@@ -15,11 +15,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageChops
 from rich.console import Console
 from rich.text import Text
 
-WINDOW = (1280, 1330)  # pixels of one half
+WINDOW = (1280, 1800)  # pixels of one half, before what is empty below both is cut
+MARGIN = 20
 SCALE = 0.7
 HALVES = {  # which sections are photographed, under which colour scheme of the browser
     "light": (1, ("summary", "windowed_regret", "regret_split")),
@@ -53,9 +54,20 @@ def photograph_report(page: Path, output: Path) -> None:
             options += [f"--blink-settings=preferredColorScheme={scheme}", copy.as_uri()]
             subprocess.run([chromium, *options], check=True, capture_output=True)
             picture.paste(Image.open(shot).convert("RGB"), (place * WINDOW[0], 0))
+    picture = picture.crop((0, 0, picture.width, min(picture.height, _used(picture) + MARGIN)))
     size = (round(picture.width * SCALE), round(picture.height * SCALE))
     smaller = picture.resize(size, Image.Resampling.LANCZOS)
     smaller.quantize(256, Image.Quantize.FASTOCTREE).save(output, optimize=True)
+
+
+def _used(picture: Image.Image) -> int:
+    """The row below which there is nothing in either half."""
+    ends = []
+    for left in (0, WINDOW[0]):
+        half = picture.crop((left, 0, left + WINDOW[0], picture.height))
+        empty = Image.new("RGB", half.size, half.getpixel((0, half.height - 1)))
+        ends.append((ImageChops.difference(half, empty).getbbox() or (0, 0, 0, 0))[3])
+    return max(ends)
 
 
 def photograph_terminal(output: Path, command: Sequence[str]) -> None:
