@@ -23,7 +23,6 @@ from .convolution import ShortConvolution
 from .feature_network import FeatureNetwork
 from .features import EXPANSIONS, FEATURE_MAPS, KEY_NORMS
 from .heads import Heads, Piece
-from .precision import state_dtype
 from .rotary import ANGLES, rotate
 from .segments import count_valid, travelled
 
@@ -134,14 +133,14 @@ class Views(TokenViews):
     def init_state(self, batch: int) -> dict[str, Tensor]:
         """`conv_window` `[B, conv_width - 1, num_features]`, absent without a convolution.
 
-        With positions also `position` `[B]` (int64), or where they are steered `place` `[B, 1]`.
+        With positions also `position` `[B]` (int64), or steered ones `place` `[B, 1]` (float64).
         """
         leaves: dict[str, Tensor] = {}
         if self.convolution is not None:
             leaves["conv_window"] = self.convolution.empty_window(batch)
         if self.heading is not None:
-            dtype, device = state_dtype(self.heading), self.heading.device
-            leaves["place"] = torch.zeros(batch, 1, dtype=dtype, device=device)
+            device = self.heading.device
+            leaves["place"] = torch.zeros(batch, 1, dtype=torch.float64, device=device)
         elif self.positions != "none":
             leaves["position"] = self.first_position.expand(batch)
         return leaves
@@ -189,10 +188,11 @@ class Views(TokenViews):
     ) -> tuple[Tensor, Tensor]:
         """Places `[B, T]` before the moves of the tokens, and the one `[B, 1]` after them.
 
-        A token that is no number moves nothing, so that a reset clears it. Even angles are whole
-        turns after twice as many places as keys are wide: a place never grows too long for float32.
+        A token that is no number moves nothing, so that a reset clears it. Added up in float64, so
+        that acting equals training; even angles are whole turns after twice as many places as keys
+        are wide, so that a place never grows long.
         """
-        move = move.nan_to_num()
+        move = move.double().nan_to_num()
         if mask is not None:
             move = torch.where(mask, move, 0.0)
         before, end = travelled(place.squeeze(1), move, reset)

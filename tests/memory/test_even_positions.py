@@ -91,3 +91,15 @@ def test_a_steered_place_that_is_no_number_is_cleared_by_a_reset():
     whole, after_whole = views(features, views.init_state(1), reset, None)
     torch.testing.assert_close(tokens.key[:, 2:], whole.key[:, 2:])
     torch.testing.assert_close(after["place"], after_whole["place"])
+
+
+def test_steered_places_in_float32_are_those_of_single_tokens():
+    heads = Heads(width=8, num_heads=1, key_width=KEY, value_width=3)
+    views = Views(heads, conv_width=1, positions="steered")
+    features, steps = torch.randn(2, 400, views.num_features), []
+    whole, _ = views(features, views.init_state(2), None, None)
+    state = views.init_state(2)
+    for t in range(400):
+        tokens, state = views(features[:, t : t + 1], state, None, None)
+        steps.append(tokens.key)
+    torch.testing.assert_close(torch.cat(steps, 1), whole.key, rtol=0, atol=1e-6)
