@@ -16,11 +16,38 @@ from sojourn.memory import MemoryCore, Stack
 ROOT = Path(__file__).resolve().parent.parent.parent
 CORES = sorted(path.stem for path in (ROOT / "configs" / "memory").glob("*.yaml"))
 WIDTH = 16
+SMALL_WIDTH = 6
+SMALL = {
+    "key_width": 4,
+    "value_width": 4,
+    "hidden_width": 5,
+    "solver.chunk_size": 4,
+    "solver.solver.chunk_size": 4,
+    "cache.window": 5,
+    "solver.window": 3,
+    "long_term.solver.chunk_size": 4,
+    "short_term.cache.window": 5,
+}
 
 
 def make_core(name: str, width: int = WIDTH) -> MemoryCore:
     config = OmegaConf.load(ROOT / "configs" / "memory" / f"{name}.yaml")
     core: MemoryCore = instantiate(config, width=width)
+    return core
+
+
+def small_core(name: str, dtype: torch.dtype = torch.float64) -> MemoryCore:
+    """The registered memory with small sizes and parameters away from their start."""
+    config = OmegaConf.load(ROOT / "configs" / "memory" / f"{name}.yaml")
+    for key, value in SMALL.items():
+        if OmegaConf.select(config, key) is not None:
+            OmegaConf.update(config, key, value)
+    torch.manual_seed(0)
+    core: MemoryCore = instantiate(config, width=SMALL_WIDTH)
+    core = core.to(dtype)
+    with torch.no_grad():
+        for parameter in core.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
     return core
 
 

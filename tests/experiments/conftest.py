@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,10 @@ TINY = [
     *AGENT,
 ]
 
+LIFE = ["slice_steps=8", "guard.slices=2", "checkpoint_every=64", "table_rows=8", "quiet=true"]
+
 Train = Callable[..., Path]
+Live = Callable[..., Path]
 
 
 @pytest.fixture
@@ -164,3 +169,49 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> No
         return collect(self, *arguments)
 
     monkeypatch.setattr(Rollout, "collect", collect_and_signal)
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny trained run."""
+    folder = tmp_path_factory.mktemp("run") / "base"
+    small = [word for word in TINY if not word.startswith("num_steps")]
+    words = [*small, "num_steps=64", f"folder={folder}", "quiet=true"]
+    assert main(["train", *words]) == 0
+    return folder
+
+
+@pytest.fixture
+def live(tiny_run: Path, workplace: Path) -> Live:
+    """Lives of the tiny run, by folder name and words."""
+
+    def begin(name: str, *words: str, code: int = 0) -> Path:
+        assert main(["live", str(tiny_run), f"folder={name}", *LIFE, *words]) == code
+        return workplace / name
+
+    return begin
+
+
+def content(life: Path) -> dict[str, object]:
+    """What the newest checkpoint of a life or a run holds."""
+    return checkpoint.load_newest(life / "checkpoints")[1]
+
+
+def assert_same_life(one: Path, other: Path) -> None:
+    """Everything but the settings a life may change, bit for bit, and the tables byte for byte."""
+    first, second = content(one), content(other)
+    for name in first:
+        if name != "live":
+            same(first[name], second[name], name)
+    for name in ("windows.csv", "episodes.csv", "life.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def start_life(tiny_run: Path, *words: str) -> subprocess.Popen[bytes]:
+    """A life in a process of its own."""
+    code = "import sys; from sojourn.experiments.command import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "live", str(tiny_run), *LIFE, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )

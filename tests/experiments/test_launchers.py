@@ -81,7 +81,7 @@ def test_a_stopped_study_saves_and_goes_on(
     )
     (member,) = plan(words).members
     places = Places(Path("study"))
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 3600
     while not (places.run(member) / "metrics.csv").exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
@@ -100,7 +100,7 @@ def test_a_second_signal_leaves_no_member_behind(workplace: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "sojourn.experiments.command", "study", *words, "output=study"]
     )
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 3600
     while len(list(Path("study").glob("runs/*/metrics.csv"))) < 2:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
