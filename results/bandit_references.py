@@ -14,7 +14,7 @@ SEED = 12345
 
 def main() -> None:
     num = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    for family in (BernoulliBandit(), MovingBandit()):
+    for family in (BernoulliBandit(), BernoulliBandit(num_arms=10), MovingBandit()):
         print(f"\n{family.name}, {num:,} problems, seed {SEED}\n")
         print("| player | reward | pseudo-regret |\n|---|---|---|")
         for name, played in reference_plays(family, num, SEED).items():
