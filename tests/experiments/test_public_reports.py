@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 TESTS = {
     "facebookresearch/hydra#1577: a path with = # % or a space cannot be given": (
         "test_errors.py::test_a_path_may_hold_any_character",
-        "test_train.py::test_relative_paths_are_those_of_the_launch_directory",
+        "test_resume.py::test_relative_paths_are_those_of_the_launch_directory",
         "test_public_reports.py::test_our_own_names_need_no_quotes",
     ),
     "facebookresearch/hydra#1457: a misspelt key is taken, or refused without a hint": (
@@ -38,25 +38,25 @@ TESTS = {
         "test_folder.py::test_a_second_process_is_kept_out",
     ),
     "facebookresearch/hydra#2414, #990, hydra-zen#339: relative paths move with the job": (
-        "test_train.py::test_relative_paths_are_those_of_the_launch_directory",
+        "test_resume.py::test_relative_paths_are_those_of_the_launch_directory",
         "test_errors.py::test_a_mistake_gets_one_line_and_exit_code_2",
     ),
     "stable-baselines3#433, stable-baselines#56, #1007: after resuming curves start at 0": (
-        "test_train.py::test_a_longer_budget_continues_the_same_curves",
+        "test_resume.py::test_a_longer_budget_continues_the_same_curves",
     ),
     "tensorboard#4840, wandb#3229: steps after the checkpoint are there twice": (
-        "test_train.py::test_what_was_written_after_the_checkpoint_is_written_once",
+        "test_resume.py::test_what_was_written_after_the_checkpoint_is_written_once",
         "test_tables.py::test_resuming_cuts_back_so_that_each_step_is_there_once",
     ),
     "tensorboardX#519, pytorch#40574: hyperparameters make a run of their own": (
-        "test_train.py::test_viewers_see_one_run_with_speed_and_configuration",
+        "test_resume.py::test_viewers_see_one_run_with_speed_and_configuration",
     ),
     "tensorboard#7064, #7107: tensorboard does not start with setuptools of 2026": (
         "test_public_reports.py::test_tensorboard_starts",
     ),
     "oxwhirl/pymarl#73: memory grows with the steps": (
         "test_train.py::test_a_long_run_does_not_grow",
-        "test_live.py::test_memory_stays_flat_for_a_while",
+        "test_live_size.py::test_memory_stays_flat_for_a_while",
     ),
     "Gymnasium#356, #1322, #1327, Minigrid#504: videos need moviepy or a screen": (
         "test_public_reports.py::test_a_recording_needs_no_moviepy_and_no_screen",
@@ -69,10 +69,10 @@ TESTS = {
     "pytorch-lightning#688, optuna-examples#53: a kill while saving destroys the last file": (
         "test_checkpoint.py::test_a_kill_while_saving_leaves_the_last_good_file",
         "test_checkpoint.py::test_a_broken_newest_file_falls_back_to_the_last_good_one",
-        "test_train.py::test_a_broken_newest_checkpoint_falls_back_and_says_so",
+        "test_resume.py::test_a_broken_newest_checkpoint_falls_back_and_says_so",
     ),
     "stable-baselines3#1277, stable-baselines#692: is a resumed run the unbroken one?": (
-        "test_train.py::test_an_interrupted_run_goes_on_bit_for_bit",
+        "test_resume.py::test_an_interrupted_run_goes_on_bit_for_bit",
         "test_kill.py::test_a_killed_run_goes_on_bit_for_bit",
     ),
     "IsaacLab#2635: what an agent knows of its inputs is not saved": (
@@ -80,8 +80,8 @@ TESTS = {
         "test_loading.py::test_the_loaded_agent_is_the_trained_one",
     ),
     "stable-baselines3#1877: resuming under changed settings": (
-        "test_train.py::test_a_resumed_run_may_change_its_trainer_and_says_so",
-        "test_train.py::test_a_resumed_run_keeps_what_its_life_depends_on",
+        "test_resume.py::test_a_resumed_run_may_change_its_trainer_and_says_so",
+        "test_resume.py::test_a_resumed_run_keeps_what_its_life_depends_on",
     ),
     "Continvvm/continuum#281, dytox#12: forgetting after the second task is 0": (
         "test_public_reports.py::test_forgetting_of_two_tasks_by_hand",
