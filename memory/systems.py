@@ -105,10 +105,11 @@ def _pull_back(
     met, carried, strength, key, _ = system
     x_scores, y_scores = x @ key.mT, y @ key.mT
     for_key = (strength * x_scores).mT @ y + (strength * y_scores).mT @ x
+    for_met = -(carried.unsqueeze(-1) * x).mT @ y
     return (
         None,
         y,
-        -(carried.unsqueeze(-1) * x).mT @ y,
+        (for_met + for_met.mT) / 2,  # of a symmetric matrix, as autograd has it of a factorisation
         -(y * (x @ met)).sum(-1),
         -x_scores * y_scores,
         -for_key,

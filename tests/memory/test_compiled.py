@@ -85,7 +85,7 @@ def compare(core: MemoryCore, tools, steps: int, tolerance: float = 1e-9) -> Non
     first = {name: flag[:, :1] for name, flag in kinds.items()}
     with torch.no_grad():
         one = core(x[:, :1], state, **first)
-    core.compiled = True  # also of one that grows
+    core.compiled = True
     for got, want in zip(outcome(core, tools, x, state, kinds), plain, strict=True):
         torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
     assert num_graphs() > 0, "the slice was not compiled"
@@ -102,7 +102,10 @@ def test_graphs_of_slice_gradient_and_token_are_the_eager_ones(lowered, tools):
 
 @pytest.mark.slow
 def test_graphs_of_every_memory_are_the_eager_ones(lowered, tools, single):
-    compare(single.core(), tools, STEPS)
+    core = single.core()
+    if core.grows:
+        pytest.skip("what grows is refused")
+    compare(core, tools, STEPS)
 
 
 @pytest.mark.slow
