@@ -74,7 +74,7 @@ def test_every_launcher_leaves_the_rows_of_the_local_study(
 def test_a_stopped_study_saves_and_goes_on(
     launcher: str, workplace: Path, assert_same_run: Callable[[Path, Path], None]
 ) -> None:
-    words = [*TINY, "memory=gated_delta_net", "seed=1", "num_steps=6_400", "output=study"]
+    words = [*TINY, "memory=gated_delta_net", "seed=1", "num_steps=25_600", "output=study"]
     how = [f"launcher={launcher}", *MACHINE.get(launcher, [])]
     process = subprocess.Popen(
         [sys.executable, "-m", "sojourn.experiments.command", "study", *words, *how]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 
@@ -29,9 +31,17 @@ def test_every_memory_in_a_short_life(tools, name, scale):
     live_long(tools.build(name, width=16), steps=128, updates=2, scale=scale)
 
 
+EXPLODES = pytest.mark.xfail(strict=True, reason="its gradient over 4096 inner steps overflows")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
-@pytest.mark.parametrize("name", DESCENDING)
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        pytest.param(*case, marks=EXPLODES if case == ("titans", 10.0) else ())
+        for case in product(DESCENDING, [1.0, 10.0, 100.0])
+    ],
+)
 def test_long_lives(tools, name, scale):
     """4096 tokens, 50 outer steps; then the inner loss and the inner gradients are looked at."""
     core = tools.build(name, width=64)
