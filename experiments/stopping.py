@@ -8,9 +8,14 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class StopRequest:
     """A context in which SIGINT and SIGTERM are remembered instead of raised.
+
+    They are let through where they were blocked: Ray blocks SIGINT in its workers, and whatever a
+    worker starts inherits that.
 
     `unit` names what is brought to its end before stopping; `at_once` is called before a second
     signal ends the process.
@@ -20,10 +25,12 @@ class StopRequest:
         self.unit, self.at_once = unit, at_once
         self.signal: int | None = None
         self._previous: dict[int, Any] = {}
+        self._blocked: set[Any] = set()
 
     def __enter__(self) -> StopRequest:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in SIGNALS:
             self._previous[number] = signal.signal(number, self._receive)
+        self._blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return self
 
     def __exit__(
@@ -32,6 +39,7 @@ class StopRequest:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 

@@ -49,6 +49,17 @@ def test_the_handlers_before_are_put_back() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_signal_that_was_blocked_is_let_through() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with StopRequest() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert stop.signal == signal.SIGINT
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_what_is_to_be_ended_is_ended_before_a_second_signal_ends_the_process() -> None:
     script = (
         "import os, signal\n"
