@@ -2,9 +2,9 @@
 # Learning studies: every memory on the streams where memory matters; the settings are in configs/study.
 # Finished members are kept as row files in results/learning/STUDY and are not run again; a stopped script goes on
 # where it was. What everything takes is not measured; a member is 1 to 4 M steps, minutes of one quiet CPU core.
-# Usage: results/learning.sh                          all studies, cheapest claims first
-#        results/learning.sh STUDY [KEY=VALUE ...]    one study, or the part of it that the words choose:
-#        results/learning.sh moving_bandit memory=gru,none seed=1 jobs=1
+# Usage: results/learning.sh                    all studies, cheapest claims first
+#        results/learning.sh STUDY [WORD ...]   one study; only= chooses among its members by name, other words
+#        results/learning.sh moving_bandit 'only=gru__*,none__*' jobs=1                      change every member
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sojourn=${SOJOURN:-.venv/bin/sojourn}
