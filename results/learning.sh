@@ -3,8 +3,8 @@
 # Finished members are kept as row files in results/learning/STUDY and are not run again; a stopped script goes on
 # where it was. What everything takes is not measured; a member is 1 to 4 M steps, minutes of one quiet CPU core.
 # Usage: results/learning.sh                    all studies, cheapest claims first
-#        results/learning.sh STUDY [WORD ...]   one study; only= chooses among its members by name, other words
-#        (which change every member): results/learning.sh moving_bandit 'only=gru__*,none__*' jobs=1
+#        results/learning.sh STUDY [WORD ...]   one study; only= chooses members by name, other words change all of them:
+#        results/learning.sh moving_bandit 'only=gru__*,none__*' jobs=1
 set -euo pipefail
 cd "$(dirname "$0")/.."
 sojourn=${SOJOURN:-.venv/bin/sojourn}
