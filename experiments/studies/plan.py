@@ -65,23 +65,24 @@ def plan(words: Sequence[str]) -> Plan:
     sizes = Sizes(options.match, options.reference)
     scale = scale_among([*file.words, *own])
     most_seeds = None if any(word.startswith("seed=") for word in own) else scale.seeds
-    members: dict[str, Member] = {}
+    members: dict[frozenset[str], Member] = {}  # by its words: two sweeps may ask for the same
     left_out: list[str] = []
     for sweep in file.sweeps:
         keys = [word.partition("=")[0] for word in sweep]
         given = _last_of_each_key([*scale.reduce_words([*file.words, *sweep]), *own])
         for choices, chosen in choose_each(first_seeds(given, most_seeds), keys):
-            found = scale.reduce_words(file.added_to(choices, own))
+            added = scale.reduce_words(file.added_to(choices, own))
             try:
-                member = _matched(choices, [*chosen, *found], sizes)
+                member = _matched(choices, [*chosen, *added], sizes)
             except Unmatched as error:
                 left_out.append(str(error))
                 continue
-            members.setdefault(member.name, member)
+            members.setdefault(frozenset(member.words), member)
     if not members:
         raise UsageError(f"no member is left: {'; '.join(dict.fromkeys(left_out))}")
-    check_backends({name: m.backend for name, m in members.items()}, options.mix_backends)
-    named = list(members.values()) if options.only == ["*"] else _named(members, options.only)
+    found = list(members.values())
+    check_backends({m.name: m.backend for m in found}, options.mix_backends)
+    named = found if options.only == ["*"] else _named(found, options.only)
     ordered = sorted(named, key=lambda m: int(m.choices.get("seed", 0)))
     trials = {} if options.tune is None else trials_of(ordered, options.tune, make_member)
     return Plan(share(ordered, options.part), options, list(dict.fromkeys(left_out)), trials)
@@ -105,13 +106,13 @@ def share(members: Sequence[Member], part: tuple[int, int]) -> list[Member]:
     return list(members[number - 1 :: count])
 
 
-def _named(members: Mapping[str, Member], patterns: Sequence[str]) -> list[Member]:
+def _named(members: Sequence[Member], patterns: Sequence[str]) -> list[Member]:
     """The members whose names, with or without the digest, match one of the patterns."""
     for pattern in patterns:
-        if not any(_matches(member, pattern) for member in members.values()):
-            stems = [member.stem for member in members.values()]
+        if not any(_matches(member, pattern) for member in members):
+            stems = [member.stem for member in members]
             raise UsageError(f"only={pattern}: no such member; {hint(pattern, stems)}")
-    return [m for m in members.values() if any(_matches(m, pattern) for pattern in patterns)]
+    return [m for m in members if any(_matches(m, pattern) for pattern in patterns)]
 
 
 def _matches(member: Member, pattern: str) -> bool:

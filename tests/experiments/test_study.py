@@ -75,6 +75,16 @@ def test_a_file_adds_words_to_the_members_that_made_a_choice(tmp_path: Path) -> 
     assert all("trainer.returns.trace=0.5" in member.words for member in own)
 
 
+def test_what_a_sweep_chooses_goes_before_the_words_of_a_choice(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "sweeps: [['memory=gru', 'memory.hidden_width=8,16', seed=1]]\n"
+        "where: {memory=gru: [memory.hidden_width=32]}\n"
+    )
+    members = plan([f"study={file}"]).members
+    assert sorted(m.settings["memory"]["hidden_width"] for m in members) == [8, 16]
+
+
 def test_whatever_a_sweep_of_a_file_sets_tells_its_members_apart(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
@@ -82,6 +92,17 @@ def test_whatever_a_sweep_of_a_file_sets_tells_its_members_apart(tmp_path: Path)
     )
     groups = [member.group for member in plan([f"study={file}"]).members]
     assert sorted(groups) == ["gru", "gru", "gru bandit", "lstm", "lstm"]
+
+
+def test_what_two_sweeps_ask_for_is_one_member(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "words: [experiment=quickstart]\n"
+        "sweeps: [['memory=gru,lstm', seed=1], [memory=gru, experiment=held_out_rules, seed=1]]\n"
+    )
+    assert len(plan([f"study={file}"]).members) == 3
+    repeated = plan([f"study={file}", "experiment=quickstart"]).members
+    assert [member.group for member in repeated] == ["gru", "lstm"]
 
 
 @pytest.mark.parametrize("name", catalog.options("study"))
