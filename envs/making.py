@@ -16,6 +16,7 @@ from typing import Any
 
 import gymnasium
 
+from .arguments import creator_of, unknown_argument
 from .task import Env
 
 Source = str | Callable[..., Env]
@@ -59,8 +60,12 @@ def make_env(source: Source, kwargs: Mapping[str, Any], max_episode_steps: int |
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"id: {error}") from error
     except Exception as error:
+        name = source_name(source)
+        creator = factory or creator_of(name)
+        fault = unknown_argument(name, creator, kwargs) if isinstance(error, TypeError) else None
         raise ValueError(
-            f"id: {source_name(source)} cannot be made with kwargs {dict(kwargs)} "
+            fault
+            or f"id: {name} cannot be made with kwargs {dict(kwargs)} "
             f"({type(error).__name__}: {error})"
         ) from error
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from inspect import signature
 from typing import Any
 
 import gymnasium
 import minigrid  # registers the environments
-from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.spaces import Discrete
 from minigrid.minigrid_env import MiniGridEnv
 
+from ..arguments import argument_names, creator_of, unknown_argument
+from ..making import LIMIT
 from ..task import Env
 from .fast_observation import use_fast_observations
 from .snapshot import SnapshotReset
@@ -68,26 +68,22 @@ def make_bare(id: str, kwargs: Mapping[str, Any]) -> Env:
         valid = [known for known in gymnasium.registry if known.startswith(PREFIXES)]
         nearest = get_close_matches(id, valid, n=3, cutoff=0.0)
         raise ValueError(f"id: no environment {id!r} is registered; nearest: {', '.join(nearest)}")
+    if LIMIT in kwargs:  # the registry takes it, and puts a wrapper around that the planner minds
+        raise ValueError(
+            f"kwargs: {LIMIT} is not an argument of {id}; its own is max_steps={kwargs[LIMIT]}"
+        )
     spec = copy(spec)  # of the registered one, whose version is as asked for
     spec.order_enforce = False
     try:
         env = gymnasium.make(spec, disable_env_checker=True, **kwargs)
     except (TypeError, AssertionError) as error:
-        names = ", ".join(_argument_names(spec))
+        creator = creator_of(id)
         reason = str(error) or type(error).__name__
-        raise ValueError(f"kwargs of {id}: {reason}; it takes {names}") from error
+        told = f"kwargs of {id}: {reason}; it takes {', '.join(argument_names(creator))}"
+        raise ValueError(unknown_argument(id, creator, kwargs) or told) from error
     if not isinstance(env.unwrapped, MiniGridEnv):
         raise ValueError(f"id: expected a MiniGrid or BabyAI environment, got {id!r}")
     return env
-
-
-def _argument_names(spec: EnvSpec) -> list[str]:
-    """What the class of a registered environment and its bases can be given, outermost first."""
-    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else None
-    names: dict[str, None] = {}
-    for base in getattr(creator, "__mro__", ()):
-        names |= dict.fromkeys(signature(base.__init__).parameters)
-    return [name for name in names if name not in ("self", "args", "kwargs", "mission_space")]
 
 
 def num_native_actions(env: Env) -> int:

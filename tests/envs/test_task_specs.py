@@ -168,7 +168,18 @@ REFUSED: list[tuple[Any, str]] = [
     (3, "tasks.0: expected an id"),
     ({"kwargs": {}}, "tasks.0: expected the key 'id'"),
     ({"id": "CartPole-v1", "kwarg": 1}, "tasks.0: no such key 'kwarg'; nearest is 'kwargs'"),
-    ({"id": "CartPole-v1", "kwargs": {"size": 1}}, "tasks.0: id: CartPole-v1 cannot be made"),
+    (
+        {"id": "CartPole-v1", "kwargs": {"size": 1}},
+        "tasks.0: kwargs: CartPole-v1 takes no 'size'; it takes sutton_barto_reward, render_mode$",
+    ),
+    (
+        {"id": "MiniGrid-Empty-5x5-v0", "kwargs": {"max_episode_steps": 7}},
+        "max_episode_steps is not an argument of MiniGrid-Empty-5x5-v0; its own is max_steps=7",
+    ),
+    (
+        {"id": "CartPole-v1", "kwargs": {"render_mode": ["x"]}},
+        "tasks.0: id: CartPole-v1 cannot be made with kwargs",
+    ),
     (
         {"id": "CartPole-v1", "kwargs": {"max_episode_steps": 7}},
         "kwargs: max_episode_steps is a key of the task, .* max_episode_steps=7",

@@ -80,7 +80,7 @@ def test_an_unknown_environment_is_refused_with_the_nearest_id(refuse: Refuse) -
     ("family", "expected"),
     [
         ("id: 'no_such:Bar-v0'", "No module named 'no_such'"),
-        ("id: CartPole-v1, kwargs: {speed: 3}", "CartPole-v1 cannot be made with kwargs"),
+        ("id: CartPole-v1, kwargs: {speed: 3}", "CartPole-v1 takes no 'speed'; it takes sutton"),
     ],
 )
 def test_an_environment_that_cannot_be_made_is_refused(
