@@ -27,8 +27,8 @@ class StudyFile:
     where: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def added_to(self, choices: dict[str, str], own: Sequence[str]) -> list[str]:
-        """The words of a member beside its choices; those on the command line go before them."""
-        given = {word.partition("=")[0] for word in own}
+        """The words of a member beside its choices, which go before them as the command line does."""
+        given = {*choices, *(word.partition("=")[0] for word in own)}
         found = [w for key, value in choices.items() for w in self.where.get(f"{key}={value}", ())]
         return [word for word in found if word.partition("=")[0] not in given]
 
