@@ -55,11 +55,14 @@ class Task(ABC):
     which `configure` sets to this task's hidden parameters. `unit` says how it is scored: by
     episode `return` or by reward `rate`; `length` is how long a segment of it lasts (None: as long
     as the stream says); `lag` is the fewest steps between a cue and its use (None: no such thing).
+    `pays_success`: an episode pays once, for success, the less the later; a return of 0 or below is
+    failure (the reward of MiniGrid).
     """
 
     name: str
     length: Length | None = None
     lag: int | None = None
+    pays_success: bool = False
     unit: Unit = "return"
     instance: InstanceRule = "fixed"
     reference: Reference | None = None

@@ -30,7 +30,7 @@ from .loading import agent_of
 from .measures.forgetting import Matrix
 from .measures.lives import Lives
 from .privileges import cell, privileges
-from .report import comparators, lags
+from .report import comparators, lags, success_tasks
 from .stopping import StopRequest
 from .tables import Table
 
@@ -89,8 +89,8 @@ def _rows(
     outer: Outer | None,
 ) -> list[Row]:
     """All numbers that follow from what was lived."""
-    steps = lags(stream)
-    rows = [row for name, table in tables.items() for row in condition_rows(name, table, steps)]
+    known = lags(stream), success_tasks(stream)
+    rows = [row for name, table in tables.items() for row in condition_rows(name, table, *known)]
     rows += paired_rows(tables, Half.of(stream, wanted.budget))
     rows += matrix_rows(matrix) if matrix is not None else []
     rows += outer_rows(outer.matrix) if outer is not None else []

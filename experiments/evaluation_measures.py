@@ -7,7 +7,7 @@ where it is a difference, on the carried one).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,14 @@ import numpy as np
 from .episodes import Array
 from .evaluation_conditions import Half
 from .measures.horizon import score_at_age, score_at_lag
-from .measures.lifetimes import mean_regret, regret_of_index, step_regret, trend, worst_score
+from .measures.lifetimes import (
+    failure_split,
+    mean_regret,
+    regret_of_index,
+    step_regret,
+    trend,
+    worst_score,
+)
 from .measures.lives import Lives
 from .measures.paired import Paired, area_gained, means_by, paired_regret, visits_of
 from .measures.segments import adaptation, segments_of
@@ -45,24 +52,22 @@ def single_number(code: str, measure: str, condition: str, value: float, count: 
     return Row(code, measure, condition, Interval(value, np.nan, np.nan, count))
 
 
-def condition_rows(name: str, lives: Lives, lags: Mapping[str, int] | None = None) -> Iterator[Row]:
-    """What one condition says by itself; `lags` are the steps from cue to use of tasks by name."""
+def condition_rows(
+    name: str,
+    lives: Lives,
+    lags: Mapping[str, int] | None = None,
+    success_tasks: Collection[str] = (),
+) -> Iterator[Row]:
+    """What one condition says by itself; `lags` are the steps from cue to use of tasks by name,
+    `success_tasks` the names of those that pay for success alone.
+    """
 
     def row(code: str, measure: str, values: Array, note: str = "") -> Row:
         return Row(code, measure, name, interval(values), note)
 
     yield row("M1", "return per episode", means_by(lives.achieved, lives.lifetime))
-    yield row("M2", "regret, all episodes", mean_regret(lives))
-    last = int(lives.episode.max(initial=-1)) + 1
-    for index in range(min(last, MAX_EPISODES)):
-        yield row("M2", f"regret, {ordinal(index)} episode", regret_of_index(lives, index))
-    yield row("M2", "regret by steps", step_regret(lives))
-    told = lives.against_informed()
-    if told.known.any():
-        yield row("M2", "regret against informed play", mean_regret(told))
-        for index in range(min(last, MAX_EPISODES)):
-            label = f"regret against informed play, {ordinal(index)} episode"
-            yield row("M2", label, regret_of_index(told, index))
+    for measure, values in _regrets(lives, success_tasks):
+        yield row("M2", measure, values)
     segments = segments_of(lives)
     for part in ("transient", "residual"):
         values = means_by(getattr(segments, part), segments.lifetime)
@@ -86,6 +91,24 @@ def condition_rows(name: str, lives: Lives, lags: Mapping[str, int] | None = Non
     for lag in sorted(set((lags or {}).values())):
         values = score_at_lag(lives, lags or {}, lag)
         yield row("M16", f"score at a lag of {lag} steps", values)
+
+
+def _regrets(lives: Lives, success_tasks: Collection[str]) -> Iterator[tuple[str, Array]]:
+    """M2 and its parts: name and one number per lifetime."""
+    count = min(int(lives.episode.max(initial=-1)) + 1, MAX_EPISODES)
+    yield "regret, all episodes", mean_regret(lives)
+    for index in range(count):
+        yield f"regret, {ordinal(index)} episode", regret_of_index(lives, index)
+    yield "regret by steps", step_regret(lives)
+    if success_tasks:
+        for part, values in failure_split(lives, success_tasks).items():
+            yield f"{part} regret", values
+    told = lives.against_informed()
+    if told.known.any():
+        name = "regret against informed play"
+        yield name, mean_regret(told)
+        for index in range(count):
+            yield f"{name}, {ordinal(index)} episode", regret_of_index(told, index)
 
 
 def paired_rows(tables: Mapping[str, Lives], half: Half) -> Iterator[Row]:

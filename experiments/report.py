@@ -11,7 +11,7 @@ import numpy as np
 from rich.table import Table
 from scipy import stats
 
-from sojourn.envs import Reference, Stream, is_provisional
+from sojourn.envs import Reference, Stream, Task, is_provisional
 
 from .episodes import Episodes, Regret
 from .figures import Curve, Panel, draw
@@ -86,9 +86,17 @@ def comparators(stream: Stream) -> dict[str, str]:
 
 def lags(stream: Stream) -> dict[str, int]:
     """Task name -> steps from cue to use, of the first tasks of the first lifetime that have it."""
+    return {task.name: task.lag for task in _first_tasks(stream) if task.lag is not None}
+
+
+def success_tasks(stream: Stream) -> frozenset[str]:
+    """Names of the tasks that pay for success alone, among the first of the first lifetime."""
+    return frozenset(task.name for task in _first_tasks(stream) if task.pays_success)
+
+
+def _first_tasks(stream: Stream) -> list[Task]:
     count = min(stream.num_segments(0) or LAG_SEGMENTS, LAG_SEGMENTS)
-    tasks = [stream.segment(0, index).task for index in range(count)]
-    return {task.name: task.lag for task in tasks if task.lag is not None}
+    return [stream.segment(0, index).task for index in range(count)]
 
 
 def references(stream: Stream) -> dict[str, Reference | None]:

@@ -87,6 +87,8 @@ class MinigridTask(Task):
     be set.
     """
 
+    pays_success = True
+
     def __init__(
         self, name: str, recipe: Recipe, instance: InstanceRule, permutation: Sequence[int]
     ) -> None:

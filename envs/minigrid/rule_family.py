@@ -26,12 +26,13 @@ from .reference import (
     layout_seed,
     standard_error,
 )
+from .remembered import Remembered
 from .rule_room import NUM_ACTIONS, RuleRoom
 
 MAX_RULES, MAX_DISTRACTORS = 2, 3
 MAX_OPTIMA = 4096
 
-_optima: dict[tuple[Recipe, Puzzle, int], float] = {}
+_optima = Remembered[tuple[Recipe, Puzzle, int], float](MAX_OPTIMA)
 
 
 class HiddenReactions(Family):
@@ -85,6 +86,8 @@ class HiddenReactions(Family):
 class RuleTask(Task):
     """A room in which the things react as `puzzle` says."""
 
+    pays_success = True
+
     def __init__(self, name: str, recipe: Recipe, puzzle: Puzzle) -> None:
         self.name = name
         self.puzzle = puzzle
@@ -108,12 +111,8 @@ class RuleTask(Task):
         seed = layout_seed(env)
         if seed is None:
             return optimal_return(env, range(NUM_ACTIONS))
-        if len(_optima) >= MAX_OPTIMA:
-            _optima.clear()
         key = (self._recipe.plain(), self.puzzle, seed)
-        if key not in _optima:
-            _optima[key] = optimal_return(env, range(NUM_ACTIONS))
-        return _optima[key]
+        return _optima.get(key, lambda: optimal_return(env, range(NUM_ACTIONS)))
 
 
 def room_of(env: Env) -> RuleRoom:

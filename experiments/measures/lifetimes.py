@@ -1,6 +1,7 @@
 """One number per lifetime: mean, tail and trend of what it lost.
 
     M1, M2    mean u and mean (1 - u), over episodes; by steps over windows of equal width
+    M2        failure + slowness: (1 - u) of episodes that failed, and of those that did not
     M11       Theil-Sen slope over the segments: median of (x_j - x_i) / (j - i), i < j
     M12       mean u of the worst tenth of the episodes
 
@@ -8,6 +9,8 @@ Source of the slope: Sen 1968, "Estimates of the regression coefficient based on
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 
@@ -31,6 +34,18 @@ def regret_of_index(lives: Lives, episode: int) -> Array:
     """Mean regret of the `episode`-th (from 0) episodes of a task, per lifetime that has one."""
     chosen = lives.episode == episode
     return means_by(lives.regret()[chosen], lives.lifetime[chosen])
+
+
+def failure_split(lives: Lives, success_tasks: Collection[str]) -> dict[str, Array]:
+    """M2 over the episodes of the tasks that pay for success alone, `failure` + `slowness`.
+
+    Means over all of these episodes, per lifetime that has one. Where failing pays nothing they are
+    `sojourn.envs.failure_and_slowness`, without its step counts.
+    """
+    chosen = lives.where(np.isin(lives.task, list(success_tasks)) & lives.known)
+    regret, failed = chosen.regret(), chosen.achieved <= 0.0
+    parts = {"failure": np.where(failed, regret, 0.0), "slowness": np.where(failed, 0.0, regret)}
+    return {name: means_by(part, chosen.lifetime) for name, part in parts.items()}
 
 
 def worst_score(lives: Lives) -> Array:

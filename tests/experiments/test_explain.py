@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
+from omegaconf import OmegaConf
 
-from sojourn.experiments import comparison_output, evaluate, report
+from sojourn.experiments import catalog, comparison_output, evaluate, report
+from sojourn.experiments.build import build_memory
 from sojourn.experiments.command import main
 from sojourn.experiments.explain import found, markdown
 from sojourn.experiments.live_tables import SHOWN
 from sojourn.experiments.measures.card import COORDINATES, card_of, cards
 from sojourn.experiments.probes.summary import NUMBERS
+from sojourn.memory import diagnose
 
 from .conftest import TINY
 
@@ -97,6 +101,15 @@ def test_the_tables_of_probes_and_lives_have_cards() -> None:
     assert without_card([*NUMBERS, "score mean", "score low", "failed", "n"]) == set()
     lives = ["step", "loss", "twin_loss", "verdict", "worsening", "distance", *SHOWN]
     assert without_card(lives) == set()
+
+
+@pytest.mark.parametrize("name", catalog.options("memory"))
+def test_every_measure_of_every_memory_has_a_card(name: str) -> None:
+    config = OmegaConf.create({"memory": OmegaConf.create(catalog.text_of("memory", name))})
+    core = build_memory(config, 16)
+    found = diagnose(core, torch.randn(1, 8, 16), core.init_state(1))
+    assert all(found.values())
+    assert without_card([measure for measures in found.values() for measure in measures]) == set()
 
 
 @pytest.mark.parametrize("name", cards())
