@@ -14,14 +14,15 @@ import numpy as np
 
 from ..interface import Array
 from .pose_graph import CONTINUED, NUM_MOVES, SUCCEEDED, PoseGraph, distances_to
+from .remembered import Remembered
 
 MAX_LAYOUTS, MAX_VALUES = 512, 16_384
 
 Ends = tuple[int, int]
 Sights = dict[int, tuple[bool, bool]]
 
-_sights: dict[Any, Sights] = {}
-_looked: dict[Any, float] = {}
+_sights = Remembered[Any, Sights](MAX_LAYOUTS)
+_looked = Remembered[Any, float](MAX_VALUES)
 
 
 def reward_at(num_steps: Any, max_steps: int) -> Any:
@@ -42,11 +43,7 @@ def looking_first(base: Any, graph: PoseGraph, ends: Ends, start: int) -> float:
     max over poses where both are known of  mean over ends of R(steps so far + way to the end).
     """
     key = (graph.layout, start, base.max_steps, base.agent_view_size)
-    if key not in _looked:
-        if len(_looked) >= MAX_VALUES:
-            _looked.clear()
-        _looked[key] = _looking_first(base, graph, ends, start)
-    return _looked[key]
+    return _looked.get(key, lambda: _looking_first(base, graph, ends, start))
 
 
 def _looking_first(base: Any, graph: PoseGraph, ends: Ends, start: int) -> float:
@@ -122,9 +119,7 @@ def _finding_out(after_bytes: bytes, outcome_bytes: bytes, max_steps: int, num_i
 
 def _sights_of(base: Any, graph: PoseGraph) -> Sights:
     """What is known of this layout's sights; ends and cue stand where all its like have them."""
-    if len(_sights) >= MAX_LAYOUTS:
-        _sights.clear()
-    return _sights.setdefault((graph.layout, base.agent_view_size), {})
+    return _sights.get((graph.layout, base.agent_view_size), dict)
 
 
 def _sight(base: Any, sights: Sights, pose: int) -> tuple[bool, bool]:

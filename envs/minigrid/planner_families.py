@@ -209,14 +209,21 @@ GOALS: dict[Any, Callable[[World, Any], Goal]] = {
 }
 
 
+def rule_of(env: Any) -> Callable[..., Any] | None:
+    """The `step` whose rule a bare environment plays by; None where it is not one of the known."""
+    kind = type(env)
+    others = ("_reward", "front_pos", "dir_vec")
+    inherited = all(getattr(kind, name) is getattr(MiniGridEnv, name) for name in others)
+    rebound = any(name in vars(env) for name in ("step", *others))
+    return kind.step if kind.step in GOALS and inherited and not rebound else None
+
+
 def goal_of(world: World, env: Any) -> Goal:
     """The rule of a bare environment; raises Unplannable where it is not one of the known ones."""
-    kind = type(env)
-    rules = ("step", "_reward", "front_pos", "dir_vec")
-    inherited = all(getattr(kind, name) is getattr(MiniGridEnv, name) for name in rules[1:])
-    if kind.step not in GOALS or not inherited or any(name in vars(env) for name in rules):
-        raise Unplannable(f"the rules of {kind.__name__} are not known")
-    goal = GOALS[kind.step](world, env)
+    rule = rule_of(env)
+    if rule is None:
+        raise Unplannable(f"the rules of {type(env).__name__} are not known")
+    goal = GOALS[rule](world, env)
     if world.goals and not isinstance(goal, ReachGoal | Dodge):
         raise Unplannable("a goal tile in a family that is about something else")
     return goal

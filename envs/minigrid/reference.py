@@ -8,6 +8,7 @@ a second, informed ceiling (see `informed`), which does.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cache
 
@@ -18,8 +19,10 @@ from ..evidence import Evidence, Informed
 from ..interface import Array
 from ..task import Env, Reference
 from .informed import hidden_part, informed_ceiling
+from .layout_key import layout_key
 from .planner import MAX_NODES, optimal_return, plan
 from .recipe import Recipe
+from .remembered import Remembered
 from .snapshot import SnapshotReset
 from .wrappers import PermutedActions, QuietReset
 
@@ -30,39 +33,49 @@ FLOOR_EPISODES = 300
 FLOOR_STEPS = 50_000  # short episodes are played on to this many steps
 MAX_OPTIMA = 4096
 
-_optima: dict[tuple[Recipe, int], float] = {}
-_informed_values: dict[tuple[Recipe, int, bool], float] = {}
+Known = Remembered[tuple[Recipe, Hashable], float]
+"""Values by recipe and the seed, or the layout, of an instance."""
+
+_optima = Known(MAX_OPTIMA)
+_informed_values = {is_met: Known(MAX_OPTIMA) for is_met in (False, True)}
 
 
 def instance_optimum(env: Env, recipe: Recipe) -> float:
     """Best return of the instance that an environment of this recipe was just reset to.
 
-    NaN where the planner does not know it exactly. Instances with a seed are remembered.
+    NaN where the planner does not know it exactly. Instances are remembered, by their seed and by
+    their layout.
     """
-    seed = layout_seed(env)
-    if seed is None:
-        return _optimum(env, recipe)
-    if len(_optima) >= MAX_OPTIMA:
-        _optima.clear()
-    key = (recipe.plain(), seed)
-    if key not in _optima:
-        _optima[key] = _optimum(env, recipe)
-    return _optima[key]
+    if not _is_ours(env):
+        return float("nan")
+    max_nodes = _max_nodes(env, MAX_NODES)
+
+    def best() -> float:
+        return optimal_return(env, range(recipe.num_actions), max_nodes)
+
+    return _of_instance(_optima, env, recipe.plain(), best)
 
 
 def instance_informed(env: Env, recipe: Recipe, episode: int) -> float:
     """Informed ceiling of that instance as episode `episode` of its task; NaN where unknown."""
     if not _is_ours(env):
         return float("nan")
-    seed, met = layout_seed(env), episode > 0
-    if seed is None:
+
+    def ceiling() -> float:
         return informed_ceiling(env, recipe, episode).value
-    if len(_informed_values) >= MAX_OPTIMA:
-        _informed_values.clear()
-    key = (recipe, seed, met)
-    if key not in _informed_values:
-        _informed_values[key] = informed_ceiling(env, recipe, episode).value
-    return _informed_values[key]
+
+    return _of_instance(_informed_values[episode > 0], env, recipe, ceiling)
+
+
+def _of_instance(known: Known, env: Env, recipe: Recipe, find: Callable[[], float]) -> float:
+    """What is known of the instance in `env`, else what `find` gives."""
+
+    def by_layout() -> float:
+        layout = layout_key(env.unwrapped)
+        return find() if layout is None else known.get((recipe, layout), find)
+
+    seed = layout_seed(env)
+    return by_layout() if seed is None else known.get((recipe, seed), by_layout)
 
 
 @cache
@@ -158,12 +171,6 @@ def _random_returns(env: Env, num_actions: int) -> Array:
 def standard_error(values: Array) -> float:
     """Of the mean of independent values."""
     return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def _optimum(env: Env, recipe: Recipe) -> float:
-    if not _is_ours(env):
-        return float("nan")
-    return optimal_return(env, range(recipe.num_actions), _max_nodes(env, MAX_NODES))
 
 
 def _max_nodes(env: Env, usual: int) -> int:
