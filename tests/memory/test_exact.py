@@ -13,13 +13,24 @@ from sojourn.memory import (
     ExactScalar,
     FastWeightMemory,
     Gates,
-    Heads,
     SquaredError,
     Tokens,
 )
 from sojourn.memory.decay import ChunkDecay
 
-BATCH, HEADS, KEY, VALUE = 3, 2, 5, 4
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    extreme_gates,
+    make_flags,
+    make_gates,
+    make_tokens,
+)
+
 OBJECTIVES = {
     "hebbian": DotProduct,
     "erase after decay": partial(SquaredError, taken_at="decayed"),
@@ -60,35 +71,13 @@ def recurrence(
     return reads_, torch.stack(finals).view_as(weights)
 
 
-def make_tokens(steps: int, dtype=torch.float64) -> Tokens:
-    def normal(size: int) -> Tensor:
-        return torch.randn(BATCH, steps, HEADS, size, dtype=dtype)
-
-    key = torch.nn.functional.normalize(normal(KEY), dim=-1)
-    return Tokens(*(x.requires_grad_() for x in (normal(KEY), key, normal(VALUE))))
-
-
-def make_gates(steps: int, dtype=torch.float64) -> Gates:
-    shape = (BATCH, steps, HEADS)
-    retention = torch.nn.functional.logsigmoid(torch.randn(shape, dtype=dtype) + 1.0)
-    return Gates(retention.requires_grad_(), torch.rand(shape, dtype=dtype).requires_grad_())
-
-
 def make_solver(objective: str, chunk_size: int, dtype=torch.float64) -> ExactScalar:
-    heads = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-    solver = ExactScalar(heads, OBJECTIVES[objective](heads), chunk_size).to(dtype)
+    solver = ExactScalar(HEAD, OBJECTIVES[objective](HEAD), chunk_size).to(dtype)
     torch.nn.init.normal_(solver.initial_weights, std=0.3)
     return solver
 
 
-def make_flags(kind: str, steps: int) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, steps) < 0.15
-    reset[0, 0] = reset[1, steps // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, steps) < 0.8
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
-
-
-@pytest.mark.parametrize("kind", ["none", "reset", "mask", "reset and mask"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_chunks_equal_the_recurrence(objective, kind):
     steps = 19
@@ -160,14 +149,7 @@ def test_chunk_size_never_changes_the_memory():
 @pytest.mark.parametrize("gate", [0.0, -1e-8, -5.0, -50.0, -100.0, -1e30, "mixed"])
 def test_any_gate_is_finite_and_right_in_float32(objective, gate):
     steps = 64
-    tokens = make_tokens(steps, torch.float32)
-    retention = torch.zeros(BATCH, steps, HEADS)
-    if gate == "mixed":
-        choices = torch.tensor([0.0, -1e-8, -1.0, -50.0, -100.0, -1e30])
-        retention = choices[torch.randint(len(choices), retention.shape)]
-    else:
-        retention += gate
-    gates = Gates(retention.requires_grad_(), torch.ones_like(retention).requires_grad_())
+    tokens, gates = make_tokens(steps, torch.float32), extreme_gates(gate, steps)
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, requires_grad=True)
     solver = make_solver(objective, 64, torch.float32)
     reset, _ = make_flags("reset", steps)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize, softplus
+from torch.nn.functional import softplus
 
 from sojourn.memory import (
     AnchoredGradient,
@@ -25,24 +25,18 @@ from sojourn.memory import (
     ValueChannelSolver,
 )
 
-BATCH, HEADS, KEY, VALUE, STEPS = 3, 2, 5, 4, 17
-HEAD = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-KINDS = ["none", "reset", "mask", "reset and mask"]
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    make_flags,
+    make_tokens,
+)
 
-
-def make_tokens(dtype=torch.float64) -> Tokens:
-    query, key, value = (
-        torch.randn(BATCH, STEPS, HEADS, size, dtype=dtype) for size in (KEY, KEY, VALUE)
-    )
-    return Tokens(*(view.requires_grad_() for view in (query, normalize(key, dim=-1), value)))
-
-
-def make_flags(kind: str) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, STEPS) < 0.15
-    reset[0, 0] = reset[1, STEPS // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, STEPS) < 0.8
-    mask[0, 3:6] = False
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
+STEPS = 17
 
 
 def value_loop(initial, objective, tokens, rate, ridge, weights, reset=None, mask=None):
@@ -107,8 +101,8 @@ def assert_same(results, sources, tolerance=1e-10):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("objective", [partial(SquaredError, taken_at="previous"), DotProduct])
 def test_falcon2_by_value_channels_equals_the_recurrence(objective, kind):
-    rule, flags = ValueChannelRule(HEAD).double(), make_flags(kind)
-    tokens = make_tokens()
+    rule, flags = ValueChannelRule(HEAD).double(), make_flags(kind, STEPS)
+    tokens = make_tokens(STEPS)
     features, rate, ridge = make_features(rule.rule.step)
     per_channel = (torch.unflatten(gate, -1, (HEADS, VALUE)) for gate in (rate, ridge))
     shape = (BATCH, HEADS, VALUE, KEY)
@@ -126,8 +120,8 @@ def test_falcon2_by_value_channels_equals_the_recurrence(objective, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_falcon2_by_key_channels_equals_the_recurrence(kind):
-    rule, flags = NormalisedDelta(HEAD).double(), make_flags(kind)
-    tokens = make_tokens()
+    rule, flags = NormalisedDelta(HEAD).double(), make_flags(kind, STEPS)
+    tokens = make_tokens(STEPS)
     features, rate, ridge = make_features(rule.gates["step"])
     per_channel = (torch.unflatten(gate, -1, (HEADS, KEY)) for gate in (rate, ridge))
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, dtype=torch.float64, requires_grad=True)
@@ -141,7 +135,7 @@ def test_falcon2_by_key_channels_equals_the_recurrence(kind):
 
 
 def test_falcon2_with_equal_channels_is_falcon1():
-    tokens, one = make_tokens(), NormalisedStep(HEAD).double()
+    tokens, one = make_tokens(STEPS), NormalisedStep(HEAD).double()
     features = torch.randn(BATCH, STEPS, one.num_features, dtype=torch.float64)
     gates = one(features, tokens)
     first = ExactScalar(HEAD, SquaredError(HEAD, "previous")).double()
@@ -167,7 +161,7 @@ def test_falcon2_with_equal_channels_is_falcon1():
 @pytest.mark.parametrize("extreme", [-60.0, 60.0, "mixed"])
 @pytest.mark.parametrize("what", ["random", "identical keys", "zero keys", "all zero"])
 def test_falcon2_is_finite_for_any_gate_in_float32(extreme, what):
-    query, key, value = (view.detach() for view in make_tokens(torch.float32))
+    query, key, value = (view.detach() for view in make_tokens(STEPS, torch.float32))
     if what == "identical keys":
         key = key[:, :1].repeat(1, STEPS, 1, 1)
     elif what != "random":

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from sojourn.memory import (
     EnergyWeights,
     ExactWindow,
-    Heads,
     RidgeGates,
     SquaredError,
     Tokens,
 )
 
-BATCH, HEADS, KEY, VALUE, WINDOW, STEPS = 3, 2, 5, 4, 3, 17
-HEAD = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-KINDS = ["none", "reset", "mask", "reset and mask"]
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    make_flags,
+    make_tokens,
+)
 
-
-def make_tokens(dtype=torch.float64) -> Tokens:
-    query, key, value = (
-        torch.randn(BATCH, STEPS, HEADS, size, dtype=dtype) for size in (KEY, KEY, VALUE)
-    )
-    return Tokens(*(view.requires_grad_() for view in (query, normalize(key, dim=-1), value)))
-
-
-def make_flags(kind: str) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, STEPS) < 0.15
-    reset[0, 0] = reset[1, STEPS // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, STEPS) < 0.8
-    mask[0, 3:6] = False
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
+WINDOW, STEPS = 3, 17
 
 
 def make_window(chunk_size=4, window=WINDOW, dtype=torch.float64) -> ExactWindow:
@@ -74,7 +65,7 @@ def window_loop(solver, tokens, gates, weights, reset=None, mask=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_falcon3_equals_the_recurrence(kind):
-    tokens, gates, flags = make_tokens(), make_ridge_gates(), make_flags(kind)
+    tokens, gates, flags = make_tokens(STEPS), make_ridge_gates(), make_flags(kind, STEPS)
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, dtype=torch.float64, requires_grad=True)
     for chunk_size in (1, 4, 100):
         solver = make_window(chunk_size)
@@ -104,7 +95,7 @@ def test_falcon3_with_a_window_of_one_is_falcon1(tools):
         {k.replace("rule.step.", "rule."): v for k, v in first.state_dict().items()}
     )
     x = torch.randn(BATCH, STEPS, 6, dtype=torch.float64)
-    flags = make_flags("reset and mask")
+    flags = make_flags("reset and mask", STEPS)
     y, after = one(x, one.init_state(BATCH), *flags)
     truth, final = first(x, first.init_state(BATCH), *flags)
     torch.testing.assert_close(y, truth, rtol=1e-11, atol=1e-12)
@@ -115,7 +106,7 @@ def test_falcon3_with_a_window_of_one_is_falcon1(tools):
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("what", ["random", "identical keys", "zero keys", "all zero"])
 def test_falcon3_is_finite_and_right_for_any_gate_in_float32(rate, ridge, what):
-    query, key, value = make_tokens(torch.float32)
+    query, key, value = make_tokens(STEPS, torch.float32)
     if what == "identical keys":
         key = key.detach()[:, :1].repeat(1, STEPS, 1, 1).requires_grad_()
     elif what != "random":
@@ -126,7 +117,7 @@ def test_falcon3_is_finite_and_right_for_any_gate_in_float32(rate, ridge, what):
     gates = RidgeGates(*(torch.full(shape, one).requires_grad_() for one in (rate, ridge)))
     solver = make_window(16, dtype=torch.float32)
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, requires_grad=True)
-    tokens, flags = Tokens(query, key, value), make_flags("reset")
+    tokens, flags = Tokens(query, key, value), make_flags("reset", STEPS)
     start = solver.init_state(BATCH) | {"weights": weights}
     reads, after = solver(tokens, gates, start, *flags)
     sources = [*tokens, *gates, weights, *solver.parameters()]
@@ -138,7 +129,7 @@ def test_falcon3_is_finite_and_right_for_any_gate_in_float32(rate, ridge, what):
 
 
 def test_falcon3_without_values_never_grows():
-    query, key, value = make_tokens()
+    query, key, value = make_tokens(STEPS)
     key, gates, solver = 3 * key, make_ridge_gates(), make_window()
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, dtype=torch.float64)
     state = solver.init_state(BATCH) | {"weights": weights}

@@ -22,7 +22,19 @@ from sojourn.memory import (
 )
 from sojourn.memory.mesa import FORGETTING, SMALLEST_RIDGE
 
-BATCH, HEADS, KEY, VALUE = 3, 2, 5, 4
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    extreme_gates,
+    make_flags,
+    make_gates,
+    make_tokens,
+)
+
 METHODS = {
     "cholesky": Cholesky,
     "conjugate gradient": partial(ConjugateGradient, num_iterations=12),
@@ -30,24 +42,9 @@ METHODS = {
 
 
 def make_solver(method, chunk_size: int = 4, ridge: float = 0.5, dtype=torch.float64) -> Mesa:
-    heads = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-    solver = Mesa(heads, SquaredError(heads), method, chunk_size, ridge).to(dtype)
+    solver = Mesa(HEAD, SquaredError(HEAD), method, chunk_size, ridge).to(dtype)
     torch.nn.init.normal_(solver.initial_values, std=0.3)
     return solver
-
-
-def make_tokens(steps: int, dtype=torch.float64) -> Tokens:
-    query, key, value = (
-        torch.randn(BATCH, steps, HEADS, size, dtype=dtype) for size in (KEY, KEY, VALUE)
-    )
-    key = normalize(key, dim=-1)
-    return Tokens(*(view.requires_grad_() for view in (query, key, value)))
-
-
-def make_gates(steps: int, dtype=torch.float64) -> Gates:
-    shape = (BATCH, steps, HEADS)
-    retention = torch.nn.functional.logsigmoid(torch.randn(shape, dtype=dtype) + 2.0)
-    return Gates(retention.requires_grad_(), torch.rand(shape, dtype=dtype).requires_grad_())
 
 
 def make_state(dtype=torch.float64) -> dict[str, Tensor]:
@@ -85,14 +82,7 @@ def recurrence(solver, tokens, gates, state, reset=None, mask=None):
     return outputs, final
 
 
-def make_flags(kind: str, steps: int) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, steps) < 0.15
-    reset[0, 0] = reset[1, steps // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, steps) < 0.8
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
-
-
-@pytest.mark.parametrize("kind", ["none", "reset", "mask", "reset and mask"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("steps", [1, 19])
 def test_solver_equals_the_recurrence(method, kind, steps):
@@ -162,8 +152,7 @@ def test_reads_are_ridge_regression_of_the_decayed_past():
 def test_a_huge_ridge_is_gated_linear_attention():
     ridge = 1e8
     tokens, gates = make_tokens(15), make_gates(15)
-    heads = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-    hebbian = ExactScalar(heads, DotProduct(heads)).double()
+    hebbian = ExactScalar(HEAD, DotProduct(HEAD)).double()
     solver = make_solver(Cholesky, ridge=1.0)
     solver.free_ridge.data.fill_(ridge)
     torch.nn.init.zeros_(solver.initial_values)
@@ -177,14 +166,7 @@ def test_a_huge_ridge_is_gated_linear_attention():
 @pytest.mark.parametrize("gate", [0.0, -1e-8, -5.0, -50.0, -1e30, "mixed"])
 def test_any_gate_is_finite_and_right_in_float32(method, gate):
     steps = 64
-    tokens = make_tokens(steps, torch.float32)
-    retention = torch.zeros(BATCH, steps, HEADS)
-    if gate == "mixed":
-        choices = torch.tensor([0.0, -1e-8, -1.0, -50.0, -1e30])
-        retention = choices[torch.randint(len(choices), retention.shape)]
-    else:
-        retention += gate
-    gates = Gates(retention.requires_grad_(), torch.ones_like(retention).requires_grad_())
+    tokens, gates = make_tokens(steps, torch.float32), extreme_gates(gate, steps)
     solver = make_solver(METHODS[method], 64, dtype=torch.float32)
     state, (reset, _) = make_state(torch.float32), make_flags("reset", steps)
     reads, _ = solver(tokens, gates, state, reset, None)
@@ -244,10 +226,9 @@ def test_recall_beats_the_delta_rule():
 
 
 def test_bad_choices_are_refused():
-    heads = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
     with pytest.raises(ValueError, match="must be a squared error, got DotProduct"):
-        Mesa(heads, DotProduct(heads))
+        Mesa(HEAD, DotProduct(HEAD))
     with pytest.raises(ValueError, match="ridge must be at least"):
-        Mesa(heads, SquaredError(heads), ridge=0.1)
+        Mesa(HEAD, SquaredError(HEAD), ridge=0.1)
     with pytest.raises(ValueError, match="num_iterations must be at least 1"):
         ConjugateGradient(0)

@@ -21,7 +21,17 @@ from sojourn.memory import (
     Tokens,
 )
 
-BATCH, HEADS, KEY, VALUE = 3, 2, 5, 4
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    make_flags,
+    make_tokens,
+)
+
 OBJECTIVES = {
     "hebbian": DotProduct,
     "predict after decay": partial(SquaredError, taken_at="decayed"),
@@ -56,14 +66,6 @@ def recurrence(tokens, gates, state, initial, objective, reset=None, mask=None):
     return reads_, *(torch.stack(one).view(batch, heads, VALUE, KEY) for one in (weights, momenta))
 
 
-def make_tokens(steps: int, dtype=torch.float64) -> Tokens:
-    def normal(size: int) -> Tensor:
-        return torch.randn(BATCH, steps, HEADS, size, dtype=dtype)
-
-    key = torch.nn.functional.normalize(normal(KEY), dim=-1)
-    return Tokens(*(x.requires_grad_() for x in (normal(KEY), key, normal(VALUE))))
-
-
 def make_gates(steps: int, dtype=torch.float64) -> MomentumGates:
     shape = (BATCH, steps, HEADS)
     retention, momentum = (
@@ -82,17 +84,9 @@ def make_state(dtype=torch.float64) -> dict[str, Tensor]:
 
 
 def make_solver(objective: str, chunk_size: int, dtype=torch.float64) -> ExactMomentum:
-    heads = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
-    solver = ExactMomentum(heads, OBJECTIVES[objective](heads), chunk_size).to(dtype)
+    solver = ExactMomentum(HEAD, OBJECTIVES[objective](HEAD), chunk_size).to(dtype)
     torch.nn.init.normal_(solver.initial_weights, std=0.3)
     return solver
-
-
-def make_flags(kind: str, steps: int) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, steps) < 0.15
-    reset[0, 0] = reset[1, steps // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, steps) < 0.8
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
 
 
 def run(solver, tokens, gates, state, reset=None, mask=None):
@@ -106,7 +100,7 @@ def gradients_of(results, sources):
     return torch.autograd.grad(loss, sources, allow_unused=True, materialize_grads=True)
 
 
-@pytest.mark.parametrize("kind", ["none", "reset", "mask", "reset and mask"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_chunks_equal_the_recurrence(objective, kind):
     steps = 19

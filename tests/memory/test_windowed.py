@@ -6,55 +6,40 @@ from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from sojourn.memory import (
     DotProduct,
     ExactScalar,
     ExactWindow,
     Gates,
-    Heads,
     SquaredError,
     Tokens,
 )
 
-BATCH, HEADS, KEY, VALUE, WINDOW = 3, 2, 5, 4, 3
+from .solver_inputs import (
+    BATCH,
+    HEAD,
+    HEADS,
+    KEY,
+    KINDS,
+    VALUE,
+    extreme_gates,
+    make_flags,
+    make_gates,
+    make_tokens,
+)
+
+WINDOW = 3
 TAKEN_AT = ["previous", "decayed"]
-KINDS = ["none", "reset", "mask", "reset and mask"]
-
-
-def make_heads() -> Heads:
-    return Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
 
 
 def make_solver(taken_at="previous", chunk_size=4, window=WINDOW, dtype=torch.float64):
-    objective = SquaredError(make_heads(), taken_at)
-    solver = ExactWindow(make_heads(), objective, window, chunk_size).to(dtype)
+    objective = SquaredError(HEAD, taken_at)
+    solver = ExactWindow(HEAD, objective, window, chunk_size).to(dtype)
     torch.manual_seed(0)
     torch.nn.init.normal_(solver.initial_weights, std=0.3)
     torch.nn.init.normal_(solver.pair_weights.scores)
     return solver
-
-
-def make_tokens(steps: int, dtype=torch.float64) -> Tokens:
-    query, key, value = (
-        torch.randn(BATCH, steps, HEADS, size, dtype=dtype) for size in (KEY, KEY, VALUE)
-    )
-    return Tokens(*(view.requires_grad_() for view in (query, normalize(key, dim=-1), value)))
-
-
-def make_gates(steps: int, dtype=torch.float64) -> Gates:
-    shape = (BATCH, steps, HEADS)
-    retention = torch.nn.functional.logsigmoid(torch.randn(shape, dtype=dtype) + 2.0)
-    return Gates(retention.requires_grad_(), torch.rand(shape, dtype=dtype).requires_grad_())
-
-
-def make_flags(kind: str, steps: int) -> tuple[Tensor | None, Tensor | None]:
-    reset = torch.rand(BATCH, steps) < 0.15
-    reset[0, 0] = reset[1, steps // 2] = reset[2, -1] = True
-    mask = torch.rand(BATCH, steps) < 0.8
-    return (reset if "reset" in kind else None), (mask if "mask" in kind else None)
 
 
 def recurrence(solver, tokens, gates, weights, reset=None, mask=None):
@@ -111,7 +96,7 @@ def test_solver_equals_the_recurrence(taken_at, kind):
 def test_a_window_of_one_is_the_delta_rule(taken_at, kind):
     tokens, gates, flags = make_tokens(13), make_gates(13), make_flags(kind, 13)
     solver = make_solver(taken_at, window=1)
-    delta = ExactScalar(make_heads(), SquaredError(make_heads(), taken_at)).double()
+    delta = ExactScalar(HEAD, SquaredError(HEAD, taken_at)).double()
     delta.initial_weights.data.copy_(solver.initial_weights)
     reads, after = solver(tokens, gates, solver.init_state(BATCH), *flags)
     truth, final = delta(tokens, gates, delta.init_state(BATCH), *flags)
@@ -129,13 +114,7 @@ def test_any_gate_is_finite_and_right_in_float32(gate, keys):
         key = key.detach()[:, :1].repeat(1, steps, 1, 1).requires_grad_()
     elif keys == "zero":
         key = torch.zeros_like(key).requires_grad_()
-    retention = torch.zeros(BATCH, steps, HEADS)
-    if gate == "mixed":
-        choices = torch.tensor([0.0, -1e-8, -1.0, -50.0, -1e30])
-        retention = choices[torch.randint(len(choices), retention.shape)]
-    else:
-        retention += gate
-    gates = Gates(retention.requires_grad_(), torch.ones_like(retention).requires_grad_())
+    gates = extreme_gates(gate, steps)
     solver = make_solver(chunk_size=16, dtype=torch.float32)
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, requires_grad=True)
     tokens, (reset, _) = Tokens(query, key, value), make_flags("reset", steps)
@@ -169,8 +148,8 @@ def test_without_values_the_weights_never_grow():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (partial(ExactWindow, make_heads(), DotProduct(make_heads())), "got DotProduct"),
-        (partial(ExactWindow, make_heads(), SquaredError(make_heads()), 0), "window must be at"),
+        (partial(ExactWindow, HEAD, DotProduct(HEAD)), "got DotProduct"),
+        (partial(ExactWindow, HEAD, SquaredError(HEAD), 0), "window must be at"),
     ],
 )
 def test_bad_choices_are_refused(make, message):
