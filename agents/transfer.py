@@ -166,8 +166,8 @@ def utility(
     """U `[n]`: regret of fresh memories minus that of `carried` `[n]` ones; and the steps lived.
 
     Memory i lives segment `follows[i]` (lifetime, segment) for at most `num_steps` steps, and so
-    does a fresh one, with the luck of `seed`. NaN where no episode of known regret ended in one of
-    the branches.
+    does a fresh one, with the luck of `seed`. Regret is that of the episodes that ended in both
+    branches; NaN where there is none of known regret.
     """
     num = len(follows)
     crowd = Crowd(replay(stream, follows), 2 * num)
@@ -183,9 +183,29 @@ def utility(
         lived += 1
     records += [record for record in crowd.running_episodes() if record.lifetime < 2 * num]
     crowd.close()
+    records = in_both_branches(records, num)
     branch = np.array([record.lifetime for record in records], np.int64)
     regret = grouped_regret(records, branch, 2 * num)
     return np.asarray(regret[num:] - regret[:num]), 2 * num * lived
+
+
+def in_both_branches(records: Sequence[EpisodeRecord], num: int) -> list[EpisodeRecord]:
+    """The episodes that ended in both branches of a pair: lifetimes b and b + `num`.
+
+    The branch that is faster lives further into B, where it knows B better, and against those later
+    episodes the other has nothing to set. Tasks that are measured by rate keep all their steps.
+    """
+    ended = [r for r in records if r.status not in ("cut", "running")]
+    first, second = (
+        {(r.lifetime % num, r.episode) for r in ended if r.lifetime // num == branch}
+        for branch in (0, 1)
+    )
+    both = first & second
+    return [
+        record
+        for record in records
+        if record.unit == "rate" or (record.lifetime % num, record.episode) in both
+    ]
 
 
 def others_removed(gained: Array) -> Array:

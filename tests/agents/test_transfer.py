@@ -16,8 +16,24 @@ from sojourn.agents import (
     Rollout,
     Transfer,
 )
-from sojourn.agents.transfer import Boundaries, boundaries, credit, others_removed, utility
-from sojourn.envs import BernoulliBandit, Crowd, Length, NeverRepeating, Stream
+from sojourn.agents.transfer import (
+    Boundaries,
+    boundaries,
+    credit,
+    in_both_branches,
+    others_removed,
+    utility,
+)
+from sojourn.envs import (
+    BernoulliBandit,
+    Crowd,
+    EpisodeRecord,
+    Length,
+    NeverRepeating,
+    Stream,
+)
+from sojourn.envs.episodes import Status
+from sojourn.envs.task import Unit
 
 from .conftest import bandit_stream, make_agent
 from .test_evolution import RunningMeans
@@ -108,6 +124,24 @@ def test_knowing_the_task_helps_and_believing_the_opposite_hurts() -> None:
     hurt, _ = utility(actor, informed(stream, follows, -1.0), stream, follows, 20, seed=0)
     assert helped.mean() > 0.05
     assert hurt.mean() < -0.05
+
+
+@pytest.mark.parametrize("unit", ["return", "rate"])
+def test_a_faster_branch_is_not_praised_for_the_episodes_that_the_other_never_reached(
+    unit: Unit,
+) -> None:
+    def record(lifetime: int, episode: int, status: Status = "terminated") -> EpisodeRecord:
+        return EpisodeRecord(
+            lifetime, 0, "t", 0, unit, episode, 0, 5, 0.0, math.nan, 1.0, 0.0, status
+        )
+
+    carried = [record(0, 0), record(0, 1), record(0, 2), record(1, 0, "running")]
+    fresh = [record(2, 0), record(2, 1, "cut"), record(3, 0)]
+    lived = carried + fresh
+    kept = [(r.lifetime, r.episode) for r in in_both_branches(lived, 2)]
+    assert kept == (
+        [(0, 0), (2, 0)] if unit == "return" else [(r.lifetime, r.episode) for r in lived]
+    )
 
 
 def test_luck_is_shared_within_a_pair_and_with_the_seed() -> None:
