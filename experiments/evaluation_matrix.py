@@ -39,8 +39,7 @@ def matrix_rows(matrix: Matrix) -> Iterator[Row]:
         values = retention[:, lag]
         name = f"score, {lag} segments after the last visit"
         yield Row("M16", name, CARRIED, interval(values))
-    over_lives = mean_known(retention.T)
-    reach = horizon(over_lives)
+    reach = horizon(retention)
     yield single_number("M16", "memory horizon, segments", CARRIED, reach, len(matrix.scores))
 
 

@@ -117,7 +117,7 @@ def boundary_forgetting(matrix: Matrix) -> BoundaryForgetting:
     part = np.arange(matrix.num_parts)[None, :, None]
     cells = (first >= 0) & (first < part) & ~matrix.played
     cells &= np.isfinite(before) & np.isfinite(after)
-    known = _clear(np.where(cells, before, np.nan))
+    known = above_floor(np.where(cells, before, np.nan))
     loss = np.where(cells & known, before - after, np.nan)
     return BoundaryForgetting(
         mean_known(loss.reshape(len(loss), -1)),
@@ -126,14 +126,16 @@ def boundary_forgetting(matrix: Matrix) -> BoundaryForgetting:
     )
 
 
-def _clear(scores: Array) -> Array:
-    """Bool `[K, N]`: mean over lifetimes above 0 by two standard errors of it."""
+def above_floor(scores: Array) -> Array:
+    """Bool `[...]`: mean of `scores` `[B, ...]` over lifetimes above 0 by two standard errors of
+    it; False where a single lifetime tells, which has none.
+    """
     count = np.isfinite(scores).sum(axis=0)
     filled = np.nan_to_num(scores)
     mean = filled.sum(axis=0) / np.maximum(count, 1)
     square = np.where(np.isfinite(scores), (filled - mean) ** 2, 0.0).sum(axis=0)
     error = np.sqrt(square / np.maximum(count - 1, 1) / np.maximum(count, 1))
-    return np.asarray((count > 0) & (mean > CLEAR * error) & (mean > 0))
+    return np.asarray((count > 1) & (mean > CLEAR * error) & (mean > 0))
 
 
 def mean_known(values: ArrayLike) -> Array:

@@ -1,7 +1,8 @@
 """How far a memory reaches (M16): success as a function of a lag, and of the memory's own age.
 
     retained_l = mean over (r, i) of R[r, i] where task i was last played l parts before r
-    horizon    = the greatest l up to which every retained_l is at least half of retained_0
+    horizon    = the greatest l up to which every retained_l is at least half of retained_0,
+                 where retained_0 lies two standard errors above the floor
     aged_k     = mean u of segment k of a life
     lagged_n   = mean u over the tasks in which a cue is used n steps after it was shown
 
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..episodes import Array
-from .forgetting import Matrix, mean_known
+from .forgetting import Matrix, above_floor, mean_known
 from .lives import Lives
 from .paired import means_by
 from .segments import Segments
@@ -41,15 +42,15 @@ def retained(matrix: Matrix) -> Array:
 
 
 def horizon(retention: Array) -> float:
-    """Parts after which half of what was known is still known, from mean scores `[K]` by lag.
+    """Parts after which half of what was known is still known, from `retained` `[B, K]`.
 
-    NaN where nothing was known right after playing, infinite where no lag that was seen falls below
-    half.
+    NaN where nothing is clearly known right after playing: half of noise would be kept for ever.
+    Infinite where no lag that was seen falls below half.
     """
-    known = retention[np.isfinite(retention)]
-    if not len(known) or known[0] <= 0.0:
+    if not above_floor(retention)[:1].any():
         return float("nan")
-    below = np.flatnonzero(known < HALF * known[0])
+    mean = mean_known(retention.T)
+    below = np.flatnonzero(mean < HALF * mean[0])
     return float(below[0] - 1) if len(below) else float("inf")
 
 

@@ -32,15 +32,23 @@ def test_a_memory_that_fades_geometrically_has_the_horizon_of_its_half_life(rate
     matrix = Matrix.in_order(scores, np.tile(np.arange(parts), (2, 1)))
     found = retained(matrix)
     np.testing.assert_allclose(found, np.tile(rate ** np.arange(parts), (2, 1)))
-    assert horizon(found.mean(axis=0)) == np.floor(np.log(0.5) / np.log(rate))
+    assert horizon(found) == np.floor(np.log(0.5) / np.log(rate))
 
 
 def test_what_never_falls_below_half_has_no_end_and_what_was_not_known_no_horizon() -> None:
-    assert horizon(np.array([0.8, 0.6, np.nan])) == np.inf
-    assert horizon(np.array([0.8, 0.1])) == 0.0
-    assert np.isnan(horizon(np.array([0.0, 0.0])))
-    assert np.isnan(horizon(np.zeros(0)))
+    assert horizon(np.array([[0.8, 0.6, np.nan]] * 2)) == np.inf
+    assert horizon(np.array([[0.8, 0.1]] * 2)) == 0.0
+    assert horizon(np.array([[0.8, np.nan, 0.7, 0.1]] * 2)) == 2.0, "an unseen lag keeps its place"
+    assert np.isnan(horizon(np.zeros((2, 2))))
+    assert np.isnan(horizon(np.zeros((2, 0))))
     assert retained(Matrix(np.zeros((2, 1, 3)), np.zeros((2, 0, 3), bool))).shape == (2, 0)
+
+
+def test_half_of_noise_is_no_horizon() -> None:
+    noise = np.random.default_rng(2).standard_normal((8, 3))
+    noise += 0.2 - noise.mean(axis=0)  # as much as chance gives eight lives of unit spread
+    assert np.isnan(horizon(noise))
+    assert np.isnan(horizon(np.array([[0.8, 0.6]]))), "one life has no error to be clear of"
 
 
 def test_the_score_by_age_is_that_of_the_segments() -> None:

@@ -61,7 +61,8 @@ def test_three_tasks_by_hand() -> None:
     assert accuracy(matrix) == pytest.approx([(0.5 + 0.7 + 1.0) / 3])
     assert backward_transfer(matrix) == pytest.approx([((0.5 - 0.9) + (0.7 - 0.8)) / 2])
     assert forward_transfer(matrix) == pytest.approx([((0.4 - 0.2) + (0.5 - 0.3)) / 2])
-    assert boundary_forgetting(matrix).per_lifetime == pytest.approx([(0.3 + 0.1 + 0.1) / 3])
+    twice = boundary_forgetting(Matrix.in_order(np.tile(scores, (2, 1, 1)), ORDER[:2]))
+    assert twice.per_lifetime == pytest.approx([(0.3 + 0.1 + 0.1) / 3] * 2)
 
 
 def test_a_task_that_returns_is_measured_from_its_last_visit() -> None:
@@ -95,7 +96,8 @@ def test_a_part_may_play_several_tasks() -> None:
     assert matrix.visits(last=False).tolist() == [[0, 0, 1]]
     assert matrix.visits(last=True).tolist() == [[0, 1, 1]]
     assert backward_transfer(matrix) == pytest.approx([0.2 - 0.6])
-    assert boundary_forgetting(Matrix(scores, played)).per_lifetime == pytest.approx([0.4])
+    twice = boundary_forgetting(Matrix(*(np.tile(part, (2, 1, 1)) for part in (scores, played))))
+    assert twice.per_lifetime == pytest.approx([0.4] * 2)
     np.testing.assert_allclose(learned(matrix), [[0.7, 0.8]])
 
 
@@ -143,6 +145,15 @@ def test_tasks_at_the_floor_have_nothing_to_forget() -> None:
     noise -= noise.mean(axis=0)
     found = boundary_forgetting(Matrix.in_order(noise, np.tile([0, 1], (50, 1))))
     assert (found.num_known, found.num_cells) == (0, 1)
+
+
+def test_one_lifetime_cannot_tell_knowledge_from_luck() -> None:
+    scores = np.array([[[0.0, 0.0], [0.9, 0.1], [0.2, 0.8]]])
+    order = np.array([[0, 1]])
+    alone = boundary_forgetting(Matrix.in_order(scores, order))
+    assert (alone.num_known, alone.num_cells) == (0, 1) and np.isnan(alone.per_lifetime).all()
+    two = boundary_forgetting(Matrix.in_order(np.tile(scores, (2, 1, 1)), np.tile(order, (2, 1))))
+    assert two.per_lifetime == pytest.approx([0.7, 0.7])
 
 
 def test_a_matrix_and_its_order_must_fit() -> None:
