@@ -6,7 +6,8 @@ that asks for `build` runs once per stream; `live` plays random legal actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,10 @@ def live() -> Callable[..., list[tuple[np.ndarray, CrowdStep]]]:
 def shipped_streams() -> list[Path]:
     """The YAML files of all streams."""
     return SHIPPED
+
+
+@pytest.fixture
+def no_child_is_left() -> Iterator[None]:
+    """Every process that a test began has ended with it."""
+    yield
+    assert multiprocessing.active_children() == []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -13,20 +12,13 @@ from gymnasium import spaces
 from sojourn.envs import (
     Adapter,
     Channel,
-    Crowd,
-    GymnasiumFamily,
     GymnasiumSimulator,
     Interface,
     Length,
-    NeverRepeating,
     Segment,
-    Stream,
     Task,
     interface_of,
-    mission_channel,
-    mission_tokens,
 )
-from sojourn.envs.missions import UNKNOWN, VOCABULARY
 
 
 class Stub(gymnasium.Env[Any, Any]):
@@ -191,76 +183,3 @@ def test_an_observation_of_another_shape_is_named() -> None:
         simulate(Stub(np.array([0, 1e300, 0]), BOX))
     with pytest.raises(ValueError, match="channel 'discrete': expected codes from 0 to 2, got 3"):
         simulate(Stub(3, spaces.Discrete(3)))
-
-
-def test_missions_become_tokens() -> None:
-    channel = mission_channel(5)
-    assert channel == Channel("tokens", (5,), len(VOCABULARY) + 2)
-    for word in VOCABULARY:
-        assert UNKNOWN < mission_tokens(word, 3)[0] < channel.num_values
-    assert mission_tokens("Frobnicate the BALL", 5)[0] == UNKNOWN
-    assert mission_tokens("open the red door", 5)[-1] == 0
-    assert mission_tokens("", 4).tolist() == [0, 0, 0, 0]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        for number in range(3):
-            assert len(mission_tokens("the " * 60 + str(number), 40)) == 40
-    assert len(caught) == 1
-
-
-def test_vocabulary_has_the_words_of_the_library_once() -> None:
-    from minigrid.wrappers import DictObservationSpaceWrapper
-
-    assert set(DictObservationSpaceWrapper.get_minigrid_words()) <= set(VOCABULARY)
-    assert len(set(VOCABULARY)) == len(VOCABULARY)
-
-
-def test_minigrid_shows_grid_direction_and_mission() -> None:
-    env = gymnasium.make("MiniGrid-DoorKey-5x5-v0", disable_env_checker=True)
-    assert set(interface_of(env).channels) == {"grid", "direction"}
-    interface = interface_of(env, "tokens")
-    assert interface.channels["mission"] == mission_channel(40)
-    arrays = interface.zeros(2)
-    native, _ = env.reset(seed=0)
-    Adapter(env, interface).writer(arrays, 1)(native)
-    np.testing.assert_array_equal(arrays["grid"][1], native["image"])
-    assert arrays["direction"][1] == native["direction"] and arrays["grid"][0].sum() == 0
-    np.testing.assert_array_equal(arrays["mission"][1], mission_tokens(native["mission"], 40))
-
-
-def test_minigrid_pixels_are_an_image_and_cells_are_a_grid() -> None:
-    from minigrid.wrappers import ImgObsWrapper, RGBImgPartialObsWrapper
-
-    plain = gymnasium.make("MiniGrid-Empty-5x5-v0", disable_env_checker=True)
-    pixels = interface_of(RGBImgPartialObsWrapper(plain))
-    assert pixels.channels["image"] == Channel("image", (56, 56, 3))
-    assert interface_of(ImgObsWrapper(plain)).channels == {"grid": Channel("grid", (7, 7, 3))}
-
-
-def test_any_registered_environment_by_id() -> None:
-    with pytest.raises(ValueError, match=r"Did you mean: `CartPole`"):
-        GymnasiumFamily("CartPol-v1")
-    with pytest.raises(ValueError, match="nothing_of_this_name"):
-        GymnasiumFamily("nothing_of_this_name:Foo-v0")
-    family = GymnasiumFamily("CartPole-v1", max_episode_steps=5)
-    crowd = Crowd(Stream(NeverRepeating([family]), Length(10), seed=0), 1)
-    steps = [crowd.step(np.array([t % 2])) for t in range(25)]
-    records = [record for step in steps for record in step.episodes]
-    assert [(r.num_steps, r.status) for r in records] == [(5, "truncated")] * 5
-
-
-@pytest.mark.parametrize(("instance", "num_layouts"), [("resampled", 5), ("fixed", 1)])
-def test_layouts_differ_unless_the_instance_is_fixed(
-    instance: Literal["resampled", "fixed"], num_layouts: int
-) -> None:
-    family = GymnasiumFamily("MiniGrid-DoorKey-6x6-v0", {"max_steps": 3}, instance=instance)
-    runs = []
-    for _ in range(2):
-        crowd = Crowd(Stream(NeverRepeating([family]), Length(20), seed=7), 1)
-        layouts = [crowd.observation["grid"].tobytes()]
-        for step in [crowd.step(np.array([0])) for _ in range(14)]:
-            if step.episodes:
-                layouts.append(step.observation["grid"].tobytes())
-        runs.append(layouts)
-    assert runs[0] == runs[1]
-    assert len(set(runs[0])) == num_layouts
