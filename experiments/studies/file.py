@@ -27,7 +27,7 @@ class StudyFile:
     where: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def added_to(self, choices: dict[str, str], own: Sequence[str]) -> list[str]:
-        """The words of a member beside its choices, which go before them as the command line does."""
+        """The words of a member beside its choices; these and the command line go before them."""
         given = {*choices, *(word.partition("=")[0] for word in own)}
         found = [w for key, value in choices.items() for w in self.where.get(f"{key}={value}", ())]
         return [word for word in found if word.partition("=")[0] not in given]
