@@ -19,13 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sojourn.envs import Crowd, EpisodeRecord
+from sojourn.envs import Crowd, EpisodeRecord, check_choice
 
 from .agent import Agent
 from .chosen_parameters import ChosenParameters
 from .life_regret import grouped_regret
 from .luck import SharedLuck
-from .returns import check_choice
 from .rollout import Rollout
 from .schedules import Schedule, as_schedule
 from .trainer import Iteration, Seen

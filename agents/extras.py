@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sojourn.envs import check_choice
+
 from .agent import Agent
 from .auxiliary import Auxiliary
 from .privileged_critic import PrivilegedCritic
-from .returns import check_choice
 from .slice_start import SliceStart
 from .strategy import Learner, Strategy
 from .transfer import Transfer

@@ -14,10 +14,12 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 from torchrl.objectives.value.functional import vtrace_advantage_estimate
 
+from sojourn.envs import check_choice
+
 from .boundary_discounts import boundary_discounts
 from .normalise import RunningScale
 from .ranks import mean_over_ranks
-from .returns import Credit, check_choice, cut_points, lifetime_advantages
+from .returns import Credit, cut_points, lifetime_advantages
 from .schedules import Schedule, as_schedule
 
 TrainingReward = Literal["sampled", "expected"]

@@ -6,7 +6,7 @@ A_t = delta_t + gamma_t lambda A_{t+1},  delta_t = r_t + gamma_t V_{t+1} - V_t (
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,13 +14,6 @@ from torchrl.objectives.value.functional import generalized_advantage_estimate
 
 Credit = Literal["episode", "task", "lifetime", "never"]
 """The boundary at which credit is cut."""
-
-
-def check_choice(name: str, value: str, choices: object) -> None:
-    """Raise ValueError when `value` is not one of a Literal's choices."""
-    options = get_args(choices)
-    if value not in options:
-        raise ValueError(f"{name}: expected one of {', '.join(options)}, got {value!r}")
 
 
 def cut_points(

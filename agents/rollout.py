@@ -13,7 +13,7 @@ import torch
 from tensordict import TensorDict
 from torch import Tensor
 
-from sojourn.envs import PREVIOUS_PARTS, Array, Crowd, CrowdStep, EpisodeRecord
+from sojourn.envs import PREVIOUS_PARTS, Array, Crowd, CrowdStep, EpisodeRecord, check_choice
 from sojourn.memory import state_from_dict, state_to_dict
 
 from .actions import Actions
@@ -21,7 +21,7 @@ from .agent import Decision
 from .luck import SharedLuck
 from .moment import Moment
 from .ranks import num_ranks, rank
-from .returns import Credit, check_choice
+from .returns import Credit
 from .shared_lives import own, whole
 from .trajectory import Trajectory, TrajectoryBuilder, to_tensors
 from .treatment import Intervention, Treatment

@@ -27,6 +27,7 @@ from .cart_pole import CartPoleTask as CartPoleTask
 from .cart_pole_family import CartPole as CartPole
 from .check import check_family as check_family
 from .check_findings import Finding as Finding
+from .choices import check_choice as check_choice
 from .classic_play import best_classic_actions as best_classic_actions
 from .crowd import Crowd as Crowd
 from .dark_room import DarkRoom as DarkRoom

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import get_args
 
 import numpy as np
 
 from .cart_pole import DEFAULT, PHYSICS, SEEN, CartPoleTask, Shows, advance, draw_start, has_fallen
 from .cart_pole_simulator import CartPoleSimulator
+from .choices import check_choice
 from .interface import Array, Channel, Interface
 from .schedule_mixed import DriftingFamily
 from .seeding import generator
@@ -47,8 +47,7 @@ class CartPole(DriftingFamily):
     ) -> None:
         if max_steps < 1:
             raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
-        if shows not in get_args(Shows):
-            raise ValueError(f"shows: expected 'all' or 'positions', got {shows!r}")
+        check_choice("shows", shows, Shows)
         if offset_spread < 0.0:
             raise ValueError(f"offset_spread: expected at least 0, got {offset_spread}")
         if period is not None and not period > 0.0:

@@ -10,10 +10,11 @@ Reinforcement Learning, arXiv:2312.11669, tabular control.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
+from .choices import check_choice
 from .finite_model import FiniteModel
 from .finite_simulator import FiniteSimulator
 from .finite_task import FiniteTask
@@ -38,8 +39,7 @@ class ExchangingGoals(Family):
     """
 
     def __init__(self, paying: Goal = "corner", horizon: int = 100) -> None:
-        if paying not in get_args(Goal):
-            raise ValueError(f"paying: expected 'corner' or 'beside', got {paying!r}")
+        check_choice("paying", paying, Goal)
         self.name = f"exchanging-goals-{paying}"
         rewards = np.zeros(SIZE**2)
         rewards[[CORNER, BESIDE]] = (1.0, -1.0) if paying == "corner" else (-1.0, 1.0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .adapter import Missions, interface_of
+from .choices import check_choice
 from .draws import check_draws, drawn, extremes
 from .interface import Interface
 from .making import Changes, Source, frozen, make_env, set_attributes, source_name, wrapped
@@ -69,10 +70,8 @@ class GymnasiumFamily(Family):
         missions: Missions = "ignored",
         changes: Changes | None = None,
     ) -> None:
-        if unit not in ("return", "rate"):
-            raise ValueError(f"unit: expected 'return' or 'rate', got {unit!r}")
-        if instance not in ("fixed", "resampled"):
-            raise ValueError(f"instance: expected 'fixed' or 'resampled', got {instance!r}")
+        check_choice("unit", unit, Unit)
+        check_choice("instance", instance, InstanceRule)
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ValueError(f"max_episode_steps: expected at least 1, got {max_episode_steps}")
         self.name = source_name(id)

@@ -6,11 +6,10 @@ length ~ uniform over low .. high, a function of (root seed, lifetime, segment) 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from .schedule import COUNT, LENGTH
 from .seeding import generator
-from .task import Length
+from .task import Length, LengthUnit
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class RandomLength:
 
     low: int
     high: int
-    unit: Literal["episodes", "steps"] = "steps"
+    unit: LengthUnit = "steps"
 
     def __post_init__(self) -> None:
         _check("segment length", self.low, self.high)

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .choices import check_choice
 from .episodes import EpisodeRecord
 from .interface import Array
 from .seeding import draw_seed, generator
@@ -90,8 +91,7 @@ class Pooled(Schedule):
         self.num_tasks = len(self.families) if num_tasks is None else num_tasks
         if self.num_tasks < 1:
             raise ValueError(f"num_tasks: expected at least 1, got {num_tasks}")
-        if pool not in ("lifetime", "stream"):
-            raise ValueError(f"pool: expected 'lifetime' or 'stream', got {pool!r}")
+        check_choice("pool", pool, PoolScope)
         self.pool = pool
 
     def entry(self, seed: int, lifetime: int, entry: int) -> Assignment:

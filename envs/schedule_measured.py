@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .choices import check_choice
 from .episodes import EpisodeRecord
 from .interface import Array
 from .regret import pooled_regret
@@ -46,8 +47,7 @@ class MeasuredCurriculum(Schedule):
         explore: float = 0.2,
     ) -> None:
         super().__init__(families, None)
-        if by not in ("regret", "progress"):
-            raise ValueError(f"by: expected 'regret' or 'progress', got {by!r}")
+        check_choice("by", by, By)
         if window < 2:
             raise ValueError(f"window: expected at least 2, got {window}")
         if not 0.0 < explore <= 1.0:

@@ -20,9 +20,12 @@ from typing import Literal
 
 import numpy as np
 
+from .choices import check_choice
 from .schedule import BLUR, FRESH, NESTED, ORDER, PATH, Assignment, Pooled, PoolScope, Schedule
 from .seeding import draw_seed, generator
 from .task import Family, Task
+
+Then = Literal["last", "again"]
 
 
 class Curriculum(Schedule):
@@ -35,15 +38,14 @@ class Curriculum(Schedule):
         self,
         families: Sequence[Family],
         stays: Sequence[int],
-        then: Literal["last", "again"] = "last",
+        then: Then = "last",
     ) -> None:
         super().__init__(families, None)
         if len(stays) != len(self.families) or min(stays, default=0) < 1:
             raise ValueError(
                 f"stays: expected {len(self.families)} numbers >= 1, got {list(stays)}"
             )
-        if then not in ("last", "again"):
-            raise ValueError(f"then: expected 'last' or 'again', got {then!r}")
+        check_choice("then", then, Then)
         self.stays = tuple(stays)
         self.then = then
         self._ends = np.array(list(accumulate(stays)))

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
+from .choices import check_choice
 from .interface import Interface
 from .simulator import Simulator
 from .task import Family, Reference, Task
@@ -33,8 +34,7 @@ class Split(Family):
     """
 
     def __init__(self, family: Family, part: Part, share: float = 0.25, salt: int = 0) -> None:
-        if part not in get_args(Part):
-            raise ValueError(f"part: expected 'train' or 'held_out', got {part!r}")
+        check_choice("part", part, Part)
         if not 0.0 < share < 1.0:
             raise ValueError(f"share: expected a number between 0 and 1, got {share}")
         self.name = family.name

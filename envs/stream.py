@@ -9,8 +9,9 @@ from collections.abc import Callable
 from functools import cached_property, partial, reduce
 from importlib import import_module
 from types import ModuleType
-from typing import Literal, get_args
+from typing import Literal
 
+from .choices import check_choice
 from .faults import OnError
 from .gymnasium_simulator import GymnasiumSimulator
 from .interface import Interface
@@ -53,14 +54,9 @@ class Stream:
     ) -> None:
         if isinstance(lifetime_segments, int) and lifetime_segments < 1:
             raise ValueError(f"lifetime_segments: expected at least 1, got {lifetime_segments}")
-        if announce not in ("hidden", "announced"):
-            raise ValueError(f"announce: expected 'hidden' or 'announced', got {announce!r}")
-        if backend not in get_args(Backend):
-            choices = ", ".join(get_args(Backend))
-            raise ValueError(f"backend: expected one of {choices}, got {backend!r}")
-        if on_error not in get_args(OnError):
-            choices = ", ".join(get_args(OnError))
-            raise ValueError(f"on_error: expected one of {choices}, got {on_error!r}")
+        check_choice("announce", announce, Announcement)
+        check_choice("backend", backend, Backend)
+        check_choice("on_error", on_error, OnError)
         self.workers = workers if isinstance(workers, Workers) else Workers(workers)
         if backend == "envpool":
             _pooled().check_pooled(schedule.families)

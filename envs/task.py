@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import gymnasium
 import numpy as np
 
+from .choices import check_choice
 from .episode_seeds import episode_seed
 from .evidence import Evidence, Informed
 from .interface import Interface
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Env = gymnasium.Env[Any, Any]
 Unit = Literal["return", "rate"]
 InstanceRule = Literal["fixed", "resampled"]
+LengthUnit = Literal["episodes", "steps"]
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,12 @@ class Length:
     """How long a segment lasts: a number of `episodes` or of environment `steps`."""
 
     amount: int
-    unit: Literal["episodes", "steps"] = "episodes"
+    unit: LengthUnit = "episodes"
 
     def __post_init__(self) -> None:
         if self.amount < 1:
             raise ValueError(f"segment length: expected at least 1, got {self.amount}")
-        if self.unit not in ("episodes", "steps"):
-            raise ValueError(f"segment length: expected 'episodes' or 'steps', got {self.unit!r}")
+        check_choice("segment length", self.unit, LengthUnit)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 
+from .choices import check_choice
 from .faults import OnError
 from .gymnasium_family import GymnasiumFamily
 from .interface import Interface
@@ -93,9 +94,7 @@ def task_stream(
         tasks = [tasks]
     if not isinstance(tasks, Sequence) or not tasks:
         raise ValueError(f"tasks: expected a list such as [CartPole-v1], got {tasks!r}")
-    if order not in get_args(Order):
-        near = get_close_matches(str(order), get_args(Order), n=1, cutoff=0.0)[0]
-        raise ValueError(f"order: got {order!r}; nearest is {near!r}")
+    check_choice("order", order, Order)
     families, weights = [], []
     for number, task in enumerate(tasks):
         try:

@@ -7,7 +7,9 @@ all cores; what is lived is the same, bit for bit, as without workers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
+
+from .choices import check_choice
 
 Start = Literal["spawn", "fork", "forkserver"]
 
@@ -33,8 +35,6 @@ class Workers:
     def __post_init__(self) -> None:
         if self.count < 0:
             raise ValueError(f"workers: expected at least 0, got {self.count}")
-        if self.start not in get_args(Start):
-            choices = ", ".join(get_args(Start))
-            raise ValueError(f"workers.start: expected one of {choices}, got {self.start!r}")
+        check_choice("workers.start", self.start, Start)
         if not self.timeout > 0:
             raise ValueError(f"workers.timeout: expected seconds > 0, got {self.timeout}")

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from ..adapter import Missions, interface_of
+from ..choices import check_choice
 from ..interface import Interface
 from ..task import Env, Family, InstanceRule, Reference, Task
 from .recipe import Recipe, frozen_kwargs, make_bare, num_native_actions
@@ -50,9 +50,9 @@ class MinigridFamily(Family):
         missions: Missions = "ignored",
         name: str | None = None,
     ) -> None:
-        _check_choice("action_meaning", action_meaning, get_args(ActionMeaning))
-        _check_choice("instance", instance, get_args(InstanceRule))
-        _check_choice("missions", missions, get_args(Missions))
+        check_choice("action_meaning", action_meaning, ActionMeaning)
+        check_choice("instance", instance, InstanceRule)
+        check_choice("missions", missions, Missions)
         permuted = action_meaning == "permuted"
         self.instance = instance
         self.name = name if name is not None else id + (" permuted" if permuted else "")
@@ -135,11 +135,3 @@ class MinigridTask(Task):
     @reference.setter
     def reference(self, reference: Reference | None) -> None:
         self._given = reference
-
-
-def _check_choice(name: str, value: str, valid: tuple[str, ...]) -> None:
-    if value not in valid:
-        nearest = get_close_matches(str(value), valid, n=1, cutoff=0.0)[0]
-        raise ValueError(
-            f"{name}: expected one of {', '.join(valid)}, got {value!r}; nearest is {nearest!r}"
-        )

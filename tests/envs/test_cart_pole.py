@@ -107,7 +107,7 @@ def test_physics_drift_and_return() -> None:
     ("options", "message"),
     [
         ({"max_steps": 0}, "max_steps: expected at least 1, got 0"),
-        ({"shows": "nothing"}, "shows: expected 'all' or 'positions', got 'nothing'"),
+        ({"shows": "nothing"}, "shows: expected one of all, positions, got 'nothing'"),
         ({"offset_spread": -1.0}, "offset_spread: expected at least 0"),
         ({"period": 0.0}, "period: expected more than 0 segments"),
         ({"physics": {"gravty": 9.8}}, "physics: .*'gravty'; nearest is 'gravity'"),

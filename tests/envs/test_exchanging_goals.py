@@ -46,5 +46,5 @@ def test_an_episode_ends_in_a_goal() -> None:
 
 
 def test_invalid_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="paying: expected 'corner' or 'beside', got 'both'"):
+    with pytest.raises(ValueError, match="paying: expected one of corner, beside, got 'both'"):
         ExchangingGoals("both")  # type: ignore[arg-type]

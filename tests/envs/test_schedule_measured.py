@@ -129,7 +129,7 @@ def test_a_crowd_that_is_restored_after_its_curriculum_lives_on_alike() -> None:
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"by": "luck"}, "by: expected 'regret' or 'progress', got 'luck'"),
+        ({"by": "luck"}, "by: expected one of regret, progress, got 'luck'"),
         ({"window": 1}, "window: expected at least 2, got 1"),
         ({"explore": 0.0}, "explore: expected 0 < explore <= 1, got 0.0"),
     ],

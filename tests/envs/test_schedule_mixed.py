@@ -140,7 +140,7 @@ def test_lifetimes_have_lengths_of_their_own() -> None:
         (lambda: Nested(ARMS, 1), "schedules: expected Schedule objects"),
         (lambda: Nested([], 1), "families: expected at least one"),
         (lambda: RandomLength(0, 4), "segment length: expected 1 <= low <= high, got 0 and 4"),
-        (lambda: RandomLength(1, 2, "days"), "expected 'episodes' or 'steps', got 'days'"),
+        (lambda: RandomLength(1, 2, "days"), "expected one of episodes, steps, got 'days'"),
         (lambda: RandomCount(3, 2), "lifetime_segments: expected 1 <= low <= high, got 3 and 2"),
     ],
 )

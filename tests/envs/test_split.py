@@ -109,7 +109,7 @@ def test_a_part_is_lived_like_any_family(name: str) -> None:
 
 def test_bad_splits_are_refused() -> None:
     bandit = BernoulliBandit(2, 4)
-    with pytest.raises(ValueError, match="part: expected 'train' or 'held_out', got 'test'"):
+    with pytest.raises(ValueError, match="part: expected one of train, held_out, got 'test'"):
         Split(bandit, "test")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"share: expected a number between 0 and 1, got 1\.5"):
         Split(bandit, "train", 1.5)
