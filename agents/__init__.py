@@ -33,6 +33,7 @@ from .interference import write_alignment as write_alignment
 from .interference import write_interference as write_interference
 from .interventions import Exchanged as Exchanged
 from .interventions import Frozen as Frozen
+from .interventions import Inherited as Inherited
 from .interventions import Restored as Restored
 from .interventions import Separated as Separated
 from .judges import Judge as Judge

@@ -1,10 +1,11 @@
-"""What an experimenter does to memories while they are lived with: freeze, exchange, part, restore.
+"""What an experimenter does to memories in a life: freeze, exchange, part, restore, hand on.
 
     carried      S_t = write(S_{t-1}, x_t)                      nothing is done
     frozen       y_t = read(S, x_t), S_t = S                    it reads and never writes
     exchanged    S <- the memory of another life as old         does the content matter?
     separated    S <- its own memory as it last left this task       as if there were no other
     restored     S <- a snapshot, wherever a reset would be     what does this memory know?
+    inherited    S_0 <- the memory of an older life             what is an old memory worth?
 
 An intervention sees the true boundaries, which the agent does not: it is a control, never a way to
 act. Resets at boundaries are the `memory_reset` of the rollout.
@@ -133,6 +134,24 @@ class Restored:
             return Treatment(state, writes=writes)
         chosen = self.memories[torch.from_numpy(number[rows])]
         return Treatment(put_rows(state, rows, chosen), rows, writes)
+
+
+class Inherited:
+    """Lifetime n begins with row n mod B of `memories` `[B]`, the end of another life.
+
+    The inputs that speak of the past are blank, as at the start of any life.
+    """
+
+    def __init__(self, memories: TensorDict) -> None:
+        self.memories = memories
+
+    def treat(self, state: TensorDict, moment: Moment) -> Treatment:
+        """The memories in the rows whose life starts."""
+        rows = moment.starts_lifetime
+        if not rows.any():
+            return Treatment(state)
+        heirs = moment.lifetime[rows] % len(self.memories)
+        return Treatment(put_rows(state, rows, self.memories[torch.from_numpy(heirs)]), rows)
 
 
 def put_rows(state: TensorDict, rows: Array, values: TensorDict) -> TensorDict:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tensordict import TensorDict
+
 from sojourn.agents import (
     Agent,
     BanditPlayer,
     Exchanged,
     Frozen,
+    Inherited,
     Intervention,
     OraclePolicy,
     RandomPolicy,
@@ -33,6 +36,7 @@ from .evaluation import Budget, Condition, Seat
 
 CONDITIONS = {
     "carried": "the memory goes through the whole lifetime",
+    "inherited": "the same begun with the memories that the run's own lives had at the checkpoint",
     "deterministic": "the same with the most likely action in place of a sampled one",
     "reset_task": "the reset twin: it starts anew at every true task boundary",
     "single_task": "the single-task twins: every task of a life has a memory of its own",
@@ -97,9 +101,17 @@ def offered(stream: Stream) -> tuple[str, ...]:
 
 
 def condition(
-    name: str, agent: Agent, stream: Stream, budget: Budget, snapshots: Snapshots, greedy: bool
+    name: str,
+    agent: Agent,
+    stream: Stream,
+    budget: Budget,
+    snapshots: Snapshots,
+    greedy: bool,
+    inheritance: TensorDict | None = None,
 ) -> Condition:
-    """A condition by name; `carried` fills the snapshots that `shuffled` takes memories from."""
+    """A condition by name; `carried` fills the snapshots that `shuffled` takes memories from, and
+    `inherited` begins with `inheritance`.
+    """
     if name == "random":
         return Condition(RandomPolicy(stream.interface))
     if name == "oracle":
@@ -113,6 +125,7 @@ def condition(
     half = Half.of(stream, budget)
     makers: dict[str, Callable[[], Intervention] | None] = {
         "carried": None if agent.memory.grows else lambda: Watch(snapshots),
+        "inherited": None if inheritance is None else lambda: Inherited(inheritance),
         "deterministic": None,
         "frozen": Frozen,
         "shuffled": lambda: Exchanged(snapshots, range(budget.num_lifetimes)),
@@ -145,6 +158,8 @@ def left_out(
 ) -> dict[str, str]:
     """Conditions that cannot be lived here, and why."""
     reasons = {}
+    if agent.memory.grows:
+        reasons["inherited"] = "a memory that grows with every token is as long as its life"
     for name in ("shuffled", "single_task"):
         if agent.memory.grows:
             reasons[name] = "a memory that grows with every token cannot change lives"

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from tensordict import TensorDict
 
 from sojourn.agents import Agent, Ending, SharedLuck, Snapshots
 from sojourn.envs import Stream
+from sojourn.memory import state_from_dict
 
 from . import checkpoint
 from .build import derived_seed
@@ -47,12 +50,13 @@ def carry_out(
     snapshots, luck = Snapshots(), SharedLuck(derived_seed(wanted.seed, EVALUATION_LUCK))
     names = wanted.conditions or offered(stream)
     reasons = left_out(names, agent, stream, wanted.budget, wanted.greedy)
+    old = None if agent.memory.grows else inheritance(wanted.content)
     tables: dict[str, Lives] = {}
     clocks: dict[str, Clock] = {}
     for name in names:
         if name in reasons:
             continue
-        made = condition(name, agent, stream, wanted.budget, snapshots, wanted.greedy)
+        made = condition(name, agent, stream, wanted.budget, snapshots, wanted.greedy, old)
         path = wanted.output / f"episodes_{name}.csv"
         with Clock() as clocks[name]:
             clocks[name].steps = _write(path, lives(made, stream, wanted.budget, luck), stop)
@@ -79,6 +83,12 @@ def carry_out(
         matrix,
         outer,
     )
+
+
+def inheritance(content: Mapping[str, Any]) -> TensorDict:
+    """The memories `[B]` of the lives of a run at a checkpoint."""
+    life = content["rollout"]
+    return state_from_dict(life["memory"], len(life["pending_reset"]))
 
 
 def _rows(

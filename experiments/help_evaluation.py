@@ -13,9 +13,10 @@ Live lifetimes that were never trained on, with frozen parameters, beside contro
   sojourn evaluate RUN stream.length.amount=6         a changed stream, or another: stream=NAME
 
   RUN              a run folder (its newest checkpoint), a checkpoint file, latest or best
-  conditions       carried and any of deterministic,reset_task,single_task,reset_episode,frozen,
-                   shuffled,half_life,oracle,random; on bandits also thompson,posterior_mean,ucb,
-                   gittins,discounted_thompson,sliding_window_ucb; default all that the stream has
+  conditions       carried and any of inherited,deterministic,reset_task,single_task,reset_episode,
+                   frozen,shuffled,half_life,oracle,random; on bandits also thompson,
+                   posterior_mean,ucb,gittins,discounted_thompson,sliding_window_ucb; default all
+                   that the stream has
   num_lifetimes    default evaluation.num_lifetimes of the run, else 32
   steps            most steps of a lifetime; default evaluation.steps of the run
   segments         whole segments of every lifetime; default as many as the steps give

@@ -10,6 +10,7 @@ from sojourn.agents import (
     Ending,
     Exchanged,
     Frozen,
+    Inherited,
     Intervention,
     Moment,
     RandomPolicy,
@@ -180,6 +181,22 @@ def test_a_restored_memory_is_what_an_episode_starts_from(make_rollout: MakeRoll
     assert treatment.replaced is not None and treatment.writes is not None
     assert treatment.replaced.tolist() == [False, True, True, False]
     assert not treatment.writes.any()
+
+
+def test_an_heir_begins_with_an_old_memory_and_blank_inputs(make_rollout: MakeRollout) -> None:
+    plain, heir = (loud(make_rollout(segments=2)) for _ in range(2))
+    first = heir.agent.init_state(3).detach()
+    assert repr(live(plain, 3 * SEGMENT)) == repr(live(heir, 3 * SEGMENT, Inherited(first)))
+    assert same_state(plain, heir), "the learned first memory is worth a reset, in every life"
+    old = loud(make_rollout(num_lifetimes=3))
+    live(old, SEGMENT)
+    born = Moment(np.array([0, 3, 4, 5]), *(np.array([0, 0, 1, 0]) for _ in range(5)))
+    treatment = Inherited(old.state).treat(heir.state, born)
+    assert treatment.replaced is not None and treatment.writes is None
+    assert treatment.replaced.tolist() == [True, True, False, True]
+    for key in old.state.keys(True, True):
+        assert torch.equal(treatment.state[key][[0, 1, 3]], old.state[key][[0, 0, 2]]), key
+        assert torch.equal(treatment.state[key][2], heir.state[key][2]), key
 
 
 def test_the_random_policy_is_uniform_over_what_a_task_has() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from omegaconf import OmegaConf
 
 from sojourn.agents import Rollout
@@ -19,6 +20,7 @@ from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.errors import UsageError
 from sojourn.experiments.evaluation_conditions import CONDITIONS, LEARNERS, checked_conditions
+from sojourn.experiments.evaluation_living import inheritance
 from sojourn.experiments.evaluation_request import held_out_config, request
 from sojourn.experiments.evaluation_split import seen_note, share_seen
 from sojourn.experiments.measures.lifetimes import mean_regret
@@ -111,6 +113,13 @@ def test_the_oracle_loses_nothing_and_players_know_their_bandit(here: Path) -> N
     assert found["regret, all episodes", "oracle"]["mean"] == pytest.approx(0.0, abs=1e-6)
     players = {name for name in LEARNERS if ("regret, all episodes", name) in found}
     assert players == {"thompson", "posterior_mean", "ucb"}, "tasks of two episodes have no Gittins"
+
+
+def test_heirs_begin_with_the_memories_of_the_run(here: Path) -> None:
+    content = checkpoint.load_newest(here / "run" / "checkpoints")[1]
+    memories = inheritance(content)["0", "weights"]
+    assert len(memories) == 4 and memories.abs().sum() > 0
+    assert torch.equal(memories, content["rollout"]["memory"]["0"]["weights"])
 
 
 def test_every_condition_says_what_it_costs(here: Path) -> None:
