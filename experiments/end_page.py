@@ -73,7 +73,8 @@ def _training(summary: Mapping[str, Any]) -> Comparison:
     """Normalised regret by episode of a task at the start and at the end of training."""
     parts = ("regret_start", "regret_end")
     count = max(len(summary[part]["by_episode"]) for part in parts)
-    names = [*(f"{ordinal(index)} episode" for index in range(count)), "all episodes"]
+    names = [f"regret, {ordinal(index)} episode" for index in range(count)]
+    names += ["regret, all episodes"]
     header = ("episode of a task", "first 10 % of the steps", "last 10 %")
     data: dict[str, list[Cell]] = {header[0]: list(names)}
     for name, part in zip(header[1:], parts, strict=True):

@@ -1,6 +1,7 @@
 """The page that a run ends with says all it is to say, of the run itself and of its evaluation."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +64,17 @@ def test_the_page_says_all_of_it(run: Path) -> None:
     ):
         assert said in page, said
     assert "http://" not in page.replace("http://www.w3.org", ""), "it needs no network"
+
+
+def test_every_number_of_the_page_has_a_card(run: Path) -> None:
+    page = (run / "report.html").read_text()
+    tables = re.findall(r"<table>.*?</table>", page, re.DOTALL)
+    assert len(tables) >= 8
+    for table in tables:
+        columns = re.findall(r'<th scope="col"([^>]*)>', table)[1:]
+        rows = re.findall(r'<th scope="row"([^>]*)>', table)
+        told = [all('class="told"' in head for head in heads) for heads in (columns, rows)]
+        assert any(told), table
 
 
 def test_the_numbers_of_the_page_are_those_of_run_and_evaluation(run: Path) -> None:
