@@ -20,10 +20,11 @@ def episode_regrets(records: Sequence[EpisodeRecord]) -> Array:
     An episode that its segment cut short, or that still runs, is compared only where its task is
     measured by rate.
     """
-    achieved, optimal, floor = (
-        np.array([function(record) for record in records], np.float64)
-        for function in (_achieved, _optimal, lambda record: record.floor_return)
-    )
+    returns = [
+        (r.achieved_return, math.nan if r.is_partial else r.optimal_return, r.floor_return)
+        for r in records
+    ]
+    achieved, optimal, floor = np.array(returns, np.float64).reshape(-1, 3).T
     tasks = [record.task for record in records]
     known = np.where(np.isfinite(achieved), optimal, np.nan)
     regret = episode_regret(tasks, achieved, known, task_gaps(tasks, known, floor))
@@ -40,13 +41,3 @@ def grouped_regret(records: Sequence[EpisodeRecord], group: Array, num_groups: i
     total = np.bincount(group[known], regrets[known], minlength=num_groups)
     count = np.bincount(group[known], minlength=num_groups)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _achieved(record: EpisodeRecord) -> float:
-    known = math.isfinite(record.expected_return)
-    return record.expected_return if known else record.total_return
-
-
-def _optimal(record: EpisodeRecord) -> float:
-    partial = record.status in ("cut", "running") and record.unit != "rate"
-    return math.nan if partial else record.optimal_return

@@ -17,6 +17,7 @@ import numpy as np
 from .cart_pole import DEFAULT, PHYSICS, SEEN, CartPoleTask, Shows, advance, draw_start, has_fallen
 from .cart_pole_simulator import CartPoleSimulator
 from .choices import check_choice
+from .evidence import standard_error
 from .interface import Array, Channel, Interface
 from .schedule_mixed import DriftingFamily
 from .seeding import generator
@@ -98,7 +99,7 @@ class CartPole(DriftingFamily):
             )
             length += alive
             alive &= ~has_fallen(state)
-        error = float(length.std(ddof=1) / np.sqrt(FLOOR_EPISODES))
+        error = standard_error(length)
         return Reference(
             float(length.mean()), float(self.max_steps), "controller", error, 0.0, self.max_steps
         )

@@ -48,6 +48,17 @@ class EpisodeRecord:
     status: Status
     informed_return: float = float("nan")
 
+    @property
+    def achieved_return(self) -> float:
+        """What regret is measured on: the expected return, else the sampled one."""
+        known = math.isfinite(self.expected_return)
+        return self.expected_return if known else self.total_return
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the return is that of a part, which no whole episode can be compared with."""
+        return self.status in ("cut", "running") and self.unit != "rate"
+
 
 @dataclass(frozen=True)
 class CrowdStep:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from .interface import Array
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -54,3 +58,8 @@ class Informed:
     hidden: str
     first_error: float = 0.0
     later_error: float = 0.0
+
+
+def standard_error(values: Array) -> float:
+    """Of the mean of independent values `[n]`."""
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

@@ -11,9 +11,8 @@ from gymnasium import spaces
 
 from .crowd import Crowd
 from .interface import PREVIOUS_PARTS, Array, Channel, Interface, Observation
+from .readings import LARGEST
 from .stream import Stream
-
-LARGEST = float(np.finfo(np.float32).max)
 
 
 class Lifetime(gymnasium.Env[dict[str, Any], Any]):

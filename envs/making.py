@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -103,7 +103,7 @@ def source_name(source: Source) -> str:
     return source if isinstance(source, str) else getattr(source, "__name__", repr(source))
 
 
-def frozen(value: Any) -> Hashable:
+def frozen(value: Any) -> str:
     """A hashable stand-in for arguments: equal for equal ones."""
     return json.dumps(value, sort_keys=True, default=repr)
 

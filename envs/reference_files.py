@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .evidence import Evidence
+from .making import frozen
 from .task import Reference
 
 SHIPPED = Path(__file__).parent / "references"
@@ -55,7 +56,7 @@ def read_reference(path: Path | str, task: Mapping[str, Any]) -> Reference:
     measured = {"unit": DEFAULT_UNIT} | content["task"]
     wanted = {"unit": DEFAULT_UNIT} | dict(task)
     for key in sorted({*measured, *wanted}):
-        if _text(measured.get(key)) != _text(wanted.get(key)):
+        if frozen(measured.get(key)) != frozen(wanted.get(key)):
             raise ValueError(
                 f"{path}: measured with {key} {measured.get(key)!r}, "
                 f"but the task has {wanted.get(key)!r}; make one with sojourn reference"
@@ -69,7 +70,7 @@ def shipped_reference(task: Mapping[str, Any]) -> Reference | None:
     if not path.is_file():
         return None
     content = _shipped(path)
-    return _reference(content, path) if _text(content["task"]) == _text(task) else None
+    return _reference(content, path) if frozen(content["task"]) == frozen(task) else None
 
 
 def reference_path(folder: Path, id: str) -> Path:
@@ -156,7 +157,3 @@ def _rounded(value: Any) -> Any:
 
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)

@@ -78,9 +78,9 @@ class MeasuredCurriculum(Schedule):
         """Take note of finished episodes; those without a reference or cut short tell nothing."""
         for record in episodes:
             family = self._choices.get((record.lifetime, record.segment))
-            told = np.array([record.optimal_return, _achieved(record), record.floor_return])
-            partial = record.status == "cut" and record.unit != "rate"
-            if family is not None and not partial and np.isfinite(told).all():
+            returns = (record.optimal_return, record.achieved_return, record.floor_return)
+            told = np.array(returns)
+            if family is not None and not record.is_partial and np.isfinite(told).all():
                 self._lived[family].append(told)
 
     def state_dict(self) -> dict[str, Any]:
@@ -103,11 +103,6 @@ class MeasuredCurriculum(Schedule):
             return _regret(np.array(lived))
         early, late = np.array_split(np.array(lived), 2)
         return abs(_regret(late) - _regret(early))
-
-
-def _achieved(record: EpisodeRecord) -> float:
-    expected = record.expected_return
-    return expected if np.isfinite(expected) else record.total_return
 
 
 def _regret(lived: Array) -> float:

@@ -12,6 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from .evidence import standard_error
 from .finite_model import FiniteModel, ValueOf, average, backward_induction, best
 from .finite_simulator import FiniteSimulator
 from .finite_task import FiniteTask
@@ -94,7 +95,7 @@ def _pooled(num_states: int, num_actions: int, horizon: int) -> Reference:
         floor=REWARD_MEAN * horizon,
         ceiling=float(values.mean()),
         kind="value iteration",
-        ceiling_error=float(values.std(ddof=1) / np.sqrt(len(values))),
+        ceiling_error=standard_error(values),
     )
 
 

@@ -9,6 +9,7 @@ Source: `minigrid.core.grid.Grid.encode`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ FAMILIAR = frozenset({Wall, Floor, Door, Key, Ball, Box, Goal, Lava})
 
 The `type` of an object belongs to its class and never changes.
 """
+
+
+def cell_codes(cells: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """(object, colour, state) of every cell."""
+    return [EMPTY if cell is None else cell.encode() for cell in cells]
 
 
 class GridCodes:
@@ -60,7 +66,7 @@ class GridCodes:
         self._objects = [cell for cell in cells if cell is not None]
         if not FAMILIAR.issuperset(map(type, self._objects)):
             return False
-        self._write([EMPTY if cell is None else cell.encode() for cell in cells], grid)
+        self._write(cell_codes(cells), grid)
         self._cells = cells
         self._colours = [thing.color for thing in self._objects]
         self._doors = [thing for thing in self._objects if type(thing) is Door]

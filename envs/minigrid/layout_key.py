@@ -23,7 +23,7 @@ from minigrid.envs.unlock import UnlockEnv
 from minigrid.envs.unlockpickup import UnlockPickupEnv
 from minigrid.minigrid_env import MiniGridEnv
 
-from .grid_codes import EMPTY, FAMILIAR
+from .grid_codes import FAMILIAR, cell_codes
 from .planner_families import rule_of
 from .variants import TwoGoals
 
@@ -68,7 +68,7 @@ def layout_key(base: Any) -> Hashable | None:
     return (
         rule,
         (grid.width, grid.height),
-        b"".join([bytes(EMPTY if cell is None else cell.encode()) for cell in cells]),
+        b"".join(map(bytes, cell_codes(cells))),
         tuple(_held(thing) for thing in things if type(thing) is Box),
         (*map(int, base.agent_pos), int(base.agent_dir)),
         tuple((thing.encode(), _held(thing)) for thing in carried),

@@ -14,15 +14,13 @@ from gymnasium.spaces import Discrete
 from minigrid.minigrid_env import MiniGridEnv
 
 from ..arguments import argument_names, creator_of, unknown_argument
-from ..making import LIMIT
+from ..making import LIMIT, MINIGRID
 from ..task import Env
 from .fast_observation import use_fast_observations
 from .snapshot import SnapshotReset
 from .wrappers import PermutedActions, QuietReset
 
 gymnasium.register_envs(minigrid)
-
-PREFIXES = ("MiniGrid-", "BabyAI-", "Sojourn-")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def make_bare(id: str, kwargs: Mapping[str, Any]) -> Env:
     """
     spec = gymnasium.registry.get(id)
     if spec is None:
-        valid = [known for known in gymnasium.registry if known.startswith(PREFIXES)]
+        valid = [known for known in gymnasium.registry if known.startswith(MINIGRID)]
         nearest = get_close_matches(id, valid, n=3, cutoff=0.0)
         raise ValueError(f"id: no environment {id!r} is registered; nearest: {', '.join(nearest)}")
     if LIMIT in kwargs:  # the registry takes it, and puts a wrapper around that the planner minds

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from minigrid.envs.babyai.core.verifier import SeqInstr
 
-from ..evidence import Evidence, Informed
+from ..evidence import Evidence, Informed, standard_error
 from ..interface import Array
 from ..task import Env, Reference
 from .informed import hidden_part, informed_ceiling
@@ -166,11 +166,6 @@ def _random_returns(env: Env, num_actions: int) -> Array:
                 break
         returns.append(total)
     return np.array(returns)
-
-
-def standard_error(values: Array) -> float:
-    """Of the mean of independent values."""
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def _max_nodes(env: Env, usual: int) -> int:

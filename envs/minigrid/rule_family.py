@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from ..adapter import Missions, interface_of
-from ..evidence import Evidence
+from ..evidence import Evidence, standard_error
 from ..interface import Interface
 from ..seeding import draw_seed, generator
 from ..task import Env, Family, InstanceRule, Reference, Task
@@ -23,14 +23,13 @@ from .reference import (
     CEILING_INSTANCES,
     CEILING_NODES,
     FLOOR_EPISODES,
+    MAX_OPTIMA,
     layout_seed,
-    standard_error,
 )
 from .remembered import Remembered
 from .rule_room import NUM_ACTIONS, RuleRoom
 
 MAX_RULES, MAX_DISTRACTORS = 2, 3
-MAX_OPTIMA = 4096
 
 _optima = Remembered[tuple[Recipe, Puzzle, int], float](MAX_OPTIMA)
 

@@ -9,7 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from sojourn.envs.minigrid.recipe import PREFIXES, make_bare
+from sojourn.envs.making import MINIGRID
+from sojourn.envs.minigrid.recipe import make_bare
 
 # Wave-function-collapse environments: the distribution of minigrid lacks the images they need.
 UNPLAYABLE = tuple(
@@ -24,7 +25,7 @@ UNPLAYABLE = tuple(
     )
 )
 PLAYABLE = sorted(
-    id for id in gymnasium.registry if id.startswith(PREFIXES) and id not in UNPLAYABLE
+    id for id in gymnasium.registry if id.startswith(MINIGRID) and id not in UNPLAYABLE
 )
 # Random play that gets somewhere: left, right, forward, pickup, drop, toggle, done.
 HABITS = np.array([0.15, 0.15, 0.38, 0.1, 0.05, 0.12, 0.05])
