@@ -51,7 +51,7 @@ def draw_figures(folder: Path, shown: Sequence[Picture]) -> None:
         path = folder / f"{picture.name}.png"
         if picture.grids:
             draw_grids(path, picture.title, picture.caption, picture.grids)
-            write_table(path.with_suffix(".csv"), _wide(picture.grids[0]))
+            write_table(path.with_suffix(".csv"), wide_table(picture.grids[0]))
         else:
             draw(path, picture.title, picture.caption, picture.panels)
 
@@ -129,7 +129,7 @@ def _grid(
     return Grid(title, x_label, y_label, tasks, rows, *(part.reshape(shape) for part in parts))
 
 
-def _wide(grid: Grid) -> dict[str, list[Cell]]:
+def wide_table(grid: Grid) -> dict[str, list[Cell]]:
     """Means as a table, a row for every row of the matrix."""
     table: dict[str, list[Cell]] = {grid.y_label.replace(" ", "_"): list(grid.rows)}
     for number in range(len(grid.columns)):

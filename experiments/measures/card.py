@@ -20,7 +20,8 @@ PLACEHOLDER = re.compile(r"<\w+>")
 # Columns that say where a number belongs and are none themselves.
 WHERE = "step update lifetime segment task task_index unit episode start_step status ends_segment"
 WHAT = "layer head code measure condition note group reference comparator privileged verdict life"
-COORDINATES = frozenset([*WHERE.split(" "), *WHAT.split(" ")])
+DRAWN = "panel curve x number row column segments_lived environment_step"
+COORDINATES = frozenset(f"{WHERE} {WHAT} {DRAWN}".split(" "))
 
 
 @dataclass(frozen=True)

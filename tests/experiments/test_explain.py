@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from omegaconf import OmegaConf
@@ -12,9 +13,11 @@ from omegaconf import OmegaConf
 from sojourn.experiments import catalog, comparison_output, evaluate, report
 from sojourn.experiments.build import build_memory
 from sojourn.experiments.command import main
+from sojourn.experiments.evaluation_figures import wide_table
 from sojourn.experiments.explain import found, markdown
 from sojourn.experiments.live_tables import SHOWN
 from sojourn.experiments.measures.card import COORDINATES, card_of, cards
+from sojourn.experiments.panels import Grid, grid_table, panel_table
 from sojourn.experiments.probes.summary import NUMBERS
 from sojourn.memory import diagnose
 
@@ -100,7 +103,14 @@ def test_every_row_of_an_evaluation_has_a_card_of_its_code(tables: Path) -> None
 def test_the_tables_of_probes_and_lives_have_cards() -> None:
     assert without_card([*NUMBERS, "score mean", "score low", "failed", "n"]) == set()
     lives = ["step", "loss", "twin_loss", "verdict", "worsening", "distance", *SHOWN]
-    assert without_card(lives) == set()
+    assert without_card([*lives, "number", "value of learning"]) == set()
+
+
+def test_the_data_of_figures_has_cards() -> None:
+    assert without_card([*panel_table([]), *grid_table([])]) == set()
+    numbers = np.zeros((2, 3))
+    grid = Grid("t", "x", "segments lived", ["0", "1"], ["a", "b", "c"], *[numbers] * 4)
+    assert without_card(list(wide_table(grid))) == set()
 
 
 @pytest.mark.parametrize("name", catalog.options("memory"))
