@@ -24,7 +24,14 @@ from .measures.lifetimes import (
     worst_score,
 )
 from .measures.lives import Lives
-from .measures.paired import Paired, area_gained, means_by, paired_regret, visits_of
+from .measures.paired import (
+    Paired,
+    area_gained,
+    means_by,
+    paired_regret,
+    paired_return,
+    visits_of,
+)
 from .measures.segments import adaptation, segments_of
 from .report import ordinal
 from .statistics import Interval, interval
@@ -112,10 +119,16 @@ def _regrets(lives: Lives, success_tasks: Collection[str]) -> Iterator[tuple[str
 
 
 def paired_rows(tables: Mapping[str, Lives], half: Half) -> Iterator[Row]:
-    """What every other condition loses more than the carried life, on the same segments."""
+    """What every other condition loses more than the carried life, on the same segments; where no
+    task has a reference, the difference in return alone.
+    """
     carried = tables[CARRIED]
     for name, lives in tables.items():
         if name == CARRIED:
+            continue
+        if not carried.known.any():
+            returns = interval(paired_return(carried, lives).per_lifetime())
+            yield Row("pair", "return minus carried", name, returns, "no task has a reference")
             continue
         paired = paired_regret(carried, lives)
         yield Row("pair", "regret minus carried", name, interval(paired.per_lifetime()))

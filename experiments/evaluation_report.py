@@ -22,6 +22,7 @@ HEADLINES = (
     *(f"regret, {ordinal(index)} episode" for index in range(MAX_EPISODES)),
     "regret minus carried",
 )
+WITHOUT_REFERENCE = ("return per episode", "return minus carried")
 ABSENT = "-"
 
 
@@ -73,10 +74,12 @@ def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:
 
 
 def rich_table(rows: Sequence[Row]) -> Table:
-    """The headline numbers: a line for every condition."""
-    present = {row.measure for row in rows}
+    """The headline numbers: a line for every condition; returns where no task has a reference."""
+    present = {row.measure for row in rows if cell_text(row) != ABSENT}
     shown = [name for name in HEADLINES if name in present]
-    table = Table(title="Held-out lifetimes, normalised regret", title_justify="left")
+    what = "normalised regret" if shown else "no task has a reference"
+    shown = shown or [name for name in WITHOUT_REFERENCE if name in present]
+    table = Table(title=f"Held-out lifetimes, {what}", title_justify="left")
     table.add_column("condition")
     for name in shown:
         table.add_column(name.removeprefix("regret, "), justify="right", overflow="fold")

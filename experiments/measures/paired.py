@@ -55,6 +55,16 @@ def paired_regret(carried: Lives, other: Lives) -> Paired:
     return Paired(mine.lifetime, mine.segment, mine.visit, difference).where(known)
 
 
+def paired_return(carried: Lives, other: Lives) -> Paired:
+    """Return per episode of `other` minus that of `carried` in every segment that both have whole:
+    what can be said of tasks without a reference.
+    """
+    one, two, _ = _common(carried, other)
+    places = segments_of(one)
+    difference = means_by(two.achieved, two.place) - means_by(one.achieved, one.place)
+    return Paired(places.lifetime, places.segment, places.visit, difference)
+
+
 def area_gained(carried: Lives, single: Lives) -> Array:
     """M8 per lifetime: how much higher the learning curve of a task lies than that of its
     single-task twin, on average; every task counts once, however often it was met.

@@ -11,11 +11,12 @@ from sojourn.experiments.evaluation_measures import (
     doubling,
     paired_rows,
 )
-from sojourn.experiments.evaluation_report import lines, markdown
+from sojourn.experiments.evaluation_report import lines, markdown, rich_table
 from sojourn.experiments.measures.forgetting import Matrix
+from sojourn.experiments.measures.lives import Lives
 from sojourn.experiments.statistics import interval
 
-from .test_measures import SCORES, lives_of
+from .test_measures import SCORES, columns_of, lives_of
 
 WORSE = [[[u - 0.1 for u in segment] for segment in life] for life in SCORES]
 WORSE[0][2] = [u - 0.5 for u in SCORES[0][2]]
@@ -49,6 +50,22 @@ def test_utility_leaves_the_first_segment_out() -> None:
     assert value(rows, "utility U of having lived") == pytest.approx((0.3 + 0.1) / 2)
     assert value(rows, "utility U, first visits") == pytest.approx(0.1)
     assert value(rows, "utility U, revisits") == pytest.approx((0.5 + 0.1) / 2)
+
+
+def test_without_a_reference_pairs_are_differences_in_return() -> None:
+    def unknown(scores: list[list[list[float]]]) -> Lives:
+        columns = columns_of(scores, floor=0.0, best=1.0)
+        return Lives.from_columns(columns | {"optimal_return": np.full(12, np.nan)})
+
+    tables = {"carried": unknown(SCORES), "reset_task": unknown(WORSE)}
+    found = list(paired_rows(tables, HALF))
+    assert [row.measure for row in found] == ["return minus carried"]
+    known = {"carried": lives_of(), "reset_task": lives_of(WORSE)}
+    regret = value(list(paired_rows(known, HALF)), "regret minus carried")
+    assert found[0].value.mean == pytest.approx(-regret)
+    rows = [*condition_rows("carried", tables["carried"]), *found]
+    shown = [str(column.header) for column in rich_table(rows).columns]
+    assert shown == ["condition", "return per episode", "return minus carried"]
 
 
 def test_what_was_not_measured_is_a_dash_and_no_row() -> None:
