@@ -23,6 +23,9 @@ from sojourn.envs import Array, Crowd, CrowdStep, EpisodeRecord, Observation, St
 from .tensor_specs import ActionTensors, observation_spec
 
 LARGEST_SEED = 2**63
+DONE = ("done", "terminated", "truncated")
+EVENTS = ("episode_done", "episode_terminated", "episode_truncated", "task_end")
+NUMBERS = ("expected_reward", "reward_scale")
 
 
 class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
@@ -140,11 +143,6 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
     def _tensors(self, observation: Observation) -> TensorDict:
         tensors = {name: torch.from_numpy(array) for name, array in observation.items()}
         return TensorDict(tensors, batch_size=self.batch_size)
-
-
-DONE = ("done", "terminated", "truncated")
-EVENTS = ("episode_done", "episode_terminated", "episode_truncated", "task_end")
-NUMBERS = ("expected_reward", "reward_scale")
 
 
 def _seen(step: CrowdStep) -> Observation:

@@ -67,6 +67,14 @@ class LifetimeReturns(nn.Module):
         self.advantage_scale = advantage_scale
         self.scale = RunningScale()
 
+    def check_credit(self, credit: Credit) -> None:
+        """Raise ValueError where a rollout took its values for another `credit`."""
+        if credit != self.credit:
+            raise ValueError(
+                f"credit: the rollout cuts at {credit!r}, the returns at {self.credit!r}; "
+                "give both the same"
+            )
+
     @torch.no_grad()
     def prepare(
         self, steps: TensorDict, progress: float, bonus: Tensor | None = None

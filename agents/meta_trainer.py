@@ -57,7 +57,7 @@ class MetaTrainer:
     ) -> None:
         for name, count in (("num_epochs", num_epochs), ("num_minibatches", num_minibatches)):
             if count < 1:
-                raise ValueError(f"meta-trainer: `{name}` must be at least 1, got {count}")
+                raise ValueError(f"{name}: expected at least 1, got {count}")
         self.agent = agent
         self.returns, self.loss = returns.to(agent.device), loss.to(agent.device)
         self.learning_rate = as_schedule(learning_rate)
@@ -112,11 +112,7 @@ class MetaTrainer:
         Returns metrics by name. Raises FloatingPointError, naming the parameter, on a non-finite
         gradient and ValueError for a trajectory whose values were taken for another `credit`.
         """
-        if trajectory.credit != self.returns.credit:
-            raise ValueError(
-                f"credit: the rollout cuts at {trajectory.credit!r}, the returns at "
-                f"{self.returns.credit!r}; give both the same"
-            )
+        self.returns.check_credit(trajectory.credit)
         learning_rate = self.learning_rate(progress)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate

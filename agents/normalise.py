@@ -26,7 +26,7 @@ class RunningScale(nn.Module):
     def __init__(self, decay: float = 0.99) -> None:
         super().__init__()
         if not 0.0 <= decay < 1.0:
-            raise ValueError(f"running scale: `decay` must lie in [0, 1), got {decay}")
+            raise ValueError(f"decay: expected a number in [0, 1), got {decay}")
         self.decay = decay
         for name in ("mean_sum", "square_sum", "weight"):
             self.register_buffer(name, torch.zeros((), dtype=torch.float64))

@@ -47,7 +47,7 @@ class PPOLoss(nn.Module):
     ) -> None:
         super().__init__()
         if not 0.0 < clip < 1.0:
-            raise ValueError(f"PPO loss: `clip` must lie in (0, 1), got {clip}")
+            raise ValueError(f"loss.clip: expected a number in (0, 1), got {clip}")
         self.value_coefficient, self.entropy = value_coefficient, as_schedule(entropy)
         self._loss = ClipPPOLoss(
             _ReadPolicy(),

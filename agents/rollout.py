@@ -130,7 +130,7 @@ class Rollout:
         endings: list[Ending] = []
         for _ in range(num_steps):
             observation, reset = self._next_input()
-            state, mask, uniform = self.state, None, None
+            state, mask = self.state, None
             if luck is None and intervention is None:
                 uniform = self._uniform()
             else:

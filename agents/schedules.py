@@ -27,7 +27,7 @@ class Linear:
 
     def __init__(self, start: float, end: float, until: float = 1.0) -> None:
         if not 0.0 < until <= 1.0:
-            raise ValueError(f"schedule: `until` must lie in (0, 1], got {until}")
+            raise ValueError(f"schedule.until: expected a number in (0, 1], got {until}")
         self.start, self.end, self.until = start, end, until
 
     def __call__(self, progress: float) -> float:
@@ -41,7 +41,7 @@ class Horizon:
     def __init__(self, start: float, end: float, until: float = 1.0) -> None:
         for name, discount in (("start", start), ("end", end)):
             if not 0.0 <= discount < 1.0:
-                raise ValueError(f"horizon schedule: `{name}` must lie in [0, 1), got {discount}")
+                raise ValueError(f"schedule.{name}: expected a number in [0, 1), got {discount}")
         self._horizon = Linear(1.0 / (1.0 - start), 1.0 / (1.0 - end), until)
 
     def __call__(self, progress: float) -> float:

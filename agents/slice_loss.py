@@ -21,11 +21,7 @@ def slice_loss(trainer: MetaTrainer, trajectory: Trajectory, progress: float) ->
     trainer nor agent is changed. Without auxiliary losses. Raises ValueError as `update` does for a
     trajectory of another `credit`.
     """
-    if trajectory.credit != trainer.returns.credit:
-        raise ValueError(
-            f"credit: the slice cuts at {trajectory.credit!r}, the returns at "
-            f"{trainer.returns.credit!r}; give both the same"
-        )
+    trainer.returns.check_credit(trajectory.credit)
     agent, window = trainer.agent, trainer.extras.gradient_window
     steps = copy.deepcopy(trainer.returns).prepare(trajectory.steps, progress)
     observation = steps["observation"]
