@@ -23,6 +23,7 @@ from .tracker import MAX_EPISODES
 NUM_SEGMENTS = 20  # of a lifetime that are looked at for their tasks
 LAG_SEGMENTS = 256  # the same for the steps between a cue and its use: ladders grow slowly
 LAST = 0.1  # fraction of a run that counts as its start or its end
+KINDS, INFORMED = "normalised | raw", " | against informed play"
 ORDINALS = ("1st", "2nd", "3rd", "4th", "5th")
 
 
@@ -168,7 +169,7 @@ def regret_scale(summaries: Iterable[Mapping[str, Any]]) -> str:
 def regret_table(summary: Mapping[str, Any]) -> Table:
     """Where the regret went: by episode of a task, at the start and at the end of training."""
     informed = summary["regret_end"]["all"]["informed"] is not None
-    kinds = "normalised | raw | against informed play" if informed else "normalised | raw"
+    kinds = KINDS + (INFORMED if informed else "")
     table = Table(title=f"Regret by episode within a task ({kinds})", title_justify="left")
     table.add_column("episode")
     table.add_column("first 10 % of the steps", justify="right")
@@ -190,10 +191,11 @@ def ordinal(index: int) -> str:
 def evaluation_line(evaluation: Mapping[str, Any]) -> str:
     """One line: mean return, what the best policy would have had more, and normalised regret."""
     reached, lost = evaluation["return"], evaluation["lost_return"]
+    informed = evaluation["all"].get("informed") is not None
     return (
         f"evaluation on {evaluation['num_lifetimes']:,} fresh lifetimes: "
         f"return {_with_error(reached)}, regret {_with_error(lost)} per episode, "
-        f"normalised | raw {_cell([evaluation['all']], 0)}"
+        f"{KINDS}{INFORMED if informed else ''} {_cell([evaluation['all']], 0)}"
     )
 
 

@@ -12,6 +12,7 @@ from sojourn.experiments import evaluate, report
 from sojourn.experiments.catalog import text_of
 from sojourn.experiments.command import main
 from sojourn.experiments.evaluation_conditions import CONDITIONS
+from sojourn.experiments.report import evaluation_line
 from sojourn.experiments.tables import read_table
 
 from .conftest import TINY
@@ -115,3 +116,14 @@ def test_the_preset_asks_for_the_page() -> None:
     config = OmegaConf.create(text_of("experiment", "hidden_rule"))
     assert {"carried", "reset_task", "random"} <= set(config.evaluation.conditions)
     assert set(config.evaluation.conditions) <= set(CONDITIONS)
+
+
+@pytest.mark.parametrize("informed", [None, 0.25])
+def test_the_line_of_an_evaluation_names_each_of_its_numbers(informed: float | None) -> None:
+    mean = {"mean": 0.75, "standard_error": None}
+    every = {"normalised": 0.5, "raw": 0.125, "informed": informed}
+    told = {"num_lifetimes": 4, "return": mean, "lost_return": mean, "all": every}
+    line = evaluation_line(told)
+    names, numbers = line.partition("per episode, ")[2].split(" 0.", 1)
+    assert names.count("|") == f"0.{numbers}".count("|") == (1 if informed is None else 2)
+    assert ("against informed play" in names) == (informed is not None)
