@@ -35,12 +35,14 @@ def finish(request: Request, parts: Parts, run: Run, stop: StopRequest) -> bool:
     if evaluation is not None:
         run.recorder.note(report.evaluation_line(evaluation))
     run.recorder.note(f"regret curve {run.folder.path / 'regret.png'}")
-    if request.settings.evaluation.conditions and stop.signal is None:
+    if not request.settings.evaluation.conditions:
+        return complete
+    if stop.signal is None:
         page = write_end_page(RunResult.read(run.folder.path), stop, run.recorder.note)
-        complete = complete and page is not None
         if page is not None:
             run.recorder.note(f"page {page}")
-    return complete
+            return complete
+    return False
 
 
 def _evaluate(request: Request, parts: Parts, run: Run, stop: StopRequest) -> dict[str, Any] | None:

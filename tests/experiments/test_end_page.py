@@ -1,8 +1,11 @@
 """The page that a run ends with says all it is to say, of the run itself and of its evaluation."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,20 @@ def test_the_numbers_of_the_page_are_those_of_run_and_evaluation(run: Path) -> N
     carried = next(row for row in rows if row["measure"] == "regret, all episodes")
     assert repr(carried["mean"]) in page
     assert read_table(run / "evaluation.csv"), "the run's own evaluation is still there"
+
+
+def test_a_stop_before_the_page_is_not_the_end(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt = partial(os.kill, os.getpid(), signal.SIGINT)
+    monkeypatch.setattr(report, "draw_regret", lambda _: interrupt())
+    monkeypatch.setattr(evaluate, "draw_figures", lambda *_: None)
+    words = [*ENDS, "num_steps=64", "evaluation.conditions=[carried]", "folder=run", "quiet=true"]
+    assert main(["train", *TINY, *words]) == 130
+    assert not (workplace / "run" / "report.html").exists()
+    monkeypatch.setattr(report, "draw_regret", lambda _: None)
+    assert main(["train", "resume=run", "quiet=true"]) == 0
+    assert (workplace / "run" / "report.html").exists()
 
 
 def test_without_conditions_there_is_no_page(workplace: Path) -> None:
