@@ -46,6 +46,7 @@ from .episodes import CrowdStep as CrowdStep
 from .episodes import EpisodeRecord as EpisodeRecord
 from .evidence import Evidence as Evidence
 from .evidence import Informed as Informed
+from .evidence import standard_error as standard_error
 from .exchanging_goals import ExchangingGoals as ExchangingGoals
 from .faults import EnvironmentFailed as EnvironmentFailed
 from .faults import EnvironmentFault as EnvironmentFault

@@ -17,7 +17,7 @@ from sojourn.envs import Crowd, Stream
 from sojourn.memory import MemoryCore, Stack, check_backends, compile_calls
 
 from .debugging import in_one_process
-from .errors import UsageError
+from .errors import UsageError, first_line
 from .settings import Settings
 
 
@@ -125,13 +125,9 @@ def make(config: DictConfig, group: str, **extra: Any) -> Any:
     try:
         return instantiate(config[group], _partial_=True)(**extra)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{group}: {_first_line(error)}") from error
+        raise UsageError(f"{group}: {first_line(error)}") from error
     except InstantiationException as error:
         cause = error.__cause__
         if not isinstance(cause, (ValueError, TypeError)):
             raise
-        raise UsageError(f"{group}: {_first_line(cause)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{group}: {first_line(cause)}") from error

@@ -24,6 +24,7 @@ from sojourn.envs import (
     family_of,
     random_actions,
     spec_of,
+    standard_error,
 )
 
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError, hint
@@ -116,7 +117,7 @@ def measure(family: Family, num_steps: int, seed: int) -> list[Finding]:
     if len(returns) < 2:
         text = f"fewer than two episodes ended in {num_steps:,} steps; reward so far {running}"
         return [*findings, Finding("note", "random floor", text)]
-    error = np.std(returns, ddof=1) / np.sqrt(len(returns))
+    error = standard_error(np.array(returns))
     text = f"return {np.mean(returns):.4g} ± {error:.2g} (s.e.) over {len(returns)} episodes"
     return [*findings, Finding("fine", "random floor", text)]
 

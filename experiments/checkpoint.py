@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .errors import RunError
+from .errors import RunError, first_line
 from .folder import BEST, LATEST, link
 
 FORMAT = 1
@@ -66,7 +66,7 @@ def load(path: Path) -> dict[str, Any]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a broken file may fail anywhere in the reader
-        raise RunError(f"{path}: not a readable checkpoint ({_first_line(error)})") from error
+        raise RunError(f"{path}: not a readable checkpoint ({first_line(error)})") from error
     found = content.get("format") if isinstance(content, dict) else None
     if found != FORMAT:
         raise RunError(f"{path}: checkpoint format {found}, this version reads format {FORMAT}")
@@ -145,7 +145,3 @@ def _restored(value: Any) -> Any:
             return value[_NUMPY].numpy()
         return {key: _restored(item) for key, item in value.items()}
     return [_restored(item) for item in value] if isinstance(value, list) else value
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

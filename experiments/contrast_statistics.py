@@ -11,15 +11,13 @@ stratified bootstrap is not used: it covers .78-.84 of a nominal .95.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from .statistics import BOOTSTRAP_FROM, LEVEL, NUM_RESAMPLES, Interval, interval
-
-Array = NDArray[Any]
+from .tables import Array
 
 TRIMMED = 0.25  # of the runs, at either end
 WORST = 0.1  # of the runs that the tail is made of

@@ -12,16 +12,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sojourn.envs import EpisodeRecord, Windows, dynamic_regret, pooled_regret, raw_regret
 
+from .tables import Array as Array
 from .tables import Cell, last_rows, read_table
-
-Array = NDArray[Any]
 
 KEY = ("lifetime", "segment", "episode")
 RECORD_FIELDS = tuple(field.name for field in fields(EpisodeRecord))

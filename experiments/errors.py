@@ -18,6 +18,11 @@ class RunError(Exception):
     """A run cannot be read or continued; told in one line, exit code 1."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says first; its name where it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def nearest(name: str, choices: Iterable[str], count: int = 3) -> list[str]:
     """The choices that look most like `name`, best first; at most `count`."""
     known = sorted(set(choices))

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .figures import CAPTION_LINE, CHARACTERS_PER_INCH, DOTS_PER_INCH, MOST_COLUMNS
+from .figures import CAPTION_LINE, CHARACTERS_PER_INCH, MOST_COLUMNS, save
 from .panels import Grid, grid_table
 from .tables import write_table
 
@@ -39,9 +38,7 @@ def draw_grids(path: Path, title: str, caption: str, grids: Sequence[Grid]) -> N
         axis.set_axis_off()
     figure.supxlabel("\n".join(wrapped), fontsize=8, color="0.25")
     figure.suptitle(textwrap.fill(title, int(CHARACTERS_PER_INCH * width * 0.7)), fontsize=11)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    with rc_context({"svg.hashsalt": "sojourn", "svg.fonttype": "none"}):  # same data, same bytes
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    save(figure, path)
     write_table(path.with_suffix(".csv"), grid_table(grids))
 
 

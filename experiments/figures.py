@@ -12,8 +12,6 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from .figure_axes import draw_panel
-from .panels import COLOURS as COLOURS
-from .panels import Array as Array
 from .panels import Curve as Curve
 from .panels import Panel as Panel
 from .panels import labels_of, panel_table
@@ -55,10 +53,15 @@ def draw(path: Path, title: str, caption: str, panels: Sequence[Panel]) -> None:
     legend.add_to(figure)
     figure.supxlabel("\n".join(wrapped), fontsize=8, color="0.25")
     figure.suptitle(title, fontsize=11)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    with rc_context({"svg.hashsalt": "sojourn", "svg.fonttype": "none"}):  # same data, same bytes
-        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    save(figure, path)
     write_data(path.with_suffix(".csv"), panels)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write `path` (PNG) and the same as SVG; same data, same bytes."""
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+    with rc_context({"svg.hashsalt": "sojourn", "svg.fonttype": "none"}):
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
 
 
 def write_data(path: Path, panels: Sequence[Panel]) -> None:

@@ -24,7 +24,7 @@ LATEST_LIFE = "latest_life"
 class RunFolder:
     """Paths of a run's files, and the lock that keeps a second process out while one writes.
 
-    `create` makes a new folder, `open` enters an existing one to continue it.
+    `create` makes a new folder; the constructor enters one that exists.
     """
 
     def __init__(self, path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sojourn.envs import EpisodeRecord
+from sojourn.envs import EpisodeRecord, standard_error
 
 from .errors import RunError
 from .evaluation import Budget, Condition, lives
@@ -56,5 +56,4 @@ def sample_of(records: Sequence[EpisodeRecord]) -> Sample:
         found[0] += record.total_return
         found[1] += record.num_steps if record.unit == "rate" else 1
     means = np.array([total / count for total, count in totals.values()])
-    error = float(means.std(ddof=1) / np.sqrt(len(means)))
-    return Sample(float(means.mean()), error, len(records))
+    return Sample(float(means.mean()), standard_error(means), len(records))

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from .errors import RunError
 
 Cell = float | int | str | bool | None
-Columns = dict[str, NDArray[Any]]
+Array = NDArray[Any]
+Columns = dict[str, Array]
 
 BLOCK_ROWS = 20_000  # rows held as text at a time: long runs have millions
 
@@ -108,7 +109,7 @@ def read_table(path: Path) -> Columns:
     """Columns by name: float64 where every cell is a number or empty (NaN), else text."""
     rows = _read_rows(path)
     header = next(rows, [])
-    blocks: list[list[NDArray[Any]]] = [[] for _ in header]
+    blocks: list[list[Array]] = [[] for _ in header]
     while block := list(islice(rows, BLOCK_ROWS)):
         for column, cells in zip(blocks, zip(*block, strict=True), strict=True):
             column.append(_column(cells))
@@ -152,7 +153,7 @@ def _read_rows(path: Path) -> Iterator[list[str]]:
                 damaged = f"{path}: line {number} has {len(row)} of {len(header)} cells"
 
 
-def _join(path: Path, index: int, blocks: list[NDArray[Any]]) -> NDArray[Any]:
+def _join(path: Path, index: int, blocks: list[Array]) -> Array:
     if len({block.dtype.kind for block in blocks}) > 1:  # text that looks like numbers for a while
         return np.array([row[index] for row in islice(_read_rows(path), 1, None)])
     return np.concatenate(blocks) if blocks else np.empty(0)
@@ -179,7 +180,7 @@ def _text(cell: Cell) -> str:
     return repr(float(cell)) if isinstance(cell, float) else " ".join(str(cell).splitlines())
 
 
-def _column(cells: Sequence[str]) -> NDArray[Any]:
+def _column(cells: Sequence[str]) -> Array:
     try:
         return np.array([float(cell) if cell else math.nan for cell in cells], dtype=np.float64)
     except ValueError:
