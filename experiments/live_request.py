@@ -51,6 +51,11 @@ class LiveRequest:
         """Steps of every lifetime between two updates."""
         return self.settings.slice_steps or int(self.config.slice_steps)
 
+    @property
+    def window_steps(self) -> int:
+        """Steps of every lifetime in one window."""
+        return self.slice_steps * self.settings.guard.slices
+
     def open_folder(self) -> RunFolder:
         """The life's folder, locked; raises UsageError when it exists or cannot be made."""
         try:
@@ -117,18 +122,23 @@ def _going_on(words: Sequence[str], where: str, overrides: Sequence[Override]) -
     live = with_words(saved, own)
     refuse_changes(saved, live)
     config = resume.saved_config(found.content)
-    return LiveRequest(
+    settings = LiveSettings.from_config(live)
+    request = LiveRequest(
         words,
         config,
         config,
         live,
-        LiveSettings.from_config(live),
+        settings,
         found.content,
         found.file,
         found.folder,
         goes_on=True,
         same_trainer=True,
     )
+    if any(word.key == "num_steps" for word in own):
+        window = request.window_steps * settings.num_lifetimes
+        resume.check_end("num_steps", settings.num_steps, int(found.content["step"]), window, LIFE)
+    return request
 
 
 def _sorted(

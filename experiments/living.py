@@ -47,11 +47,6 @@ class Life:
         if request.goes_on:
             self._load_state_dict(request.content)
 
-    @property
-    def window_steps(self) -> int:
-        """Steps of every lifetime in one window."""
-        return self.request.slice_steps * self.request.settings.guard.slices
-
     def live(self, stop: StopRequest) -> bool:
         """Live until the budget is spent (True) or a stop is asked for (False); saves either
         way.
@@ -72,7 +67,7 @@ class Life:
 
     def _window(self) -> None:
         """One window of both lives, and what becomes of the parameters it taught."""
-        parts, steps = self.parts, self.window_steps
+        parts, steps = self.parts, self.request.window_steps
         start = parts.rollout.state_dict()
         records, metrics, broken = self._learn()
         verdict = broken or parts.guard.judged(LivedWindow(start, steps, records))

@@ -53,16 +53,10 @@ def prepare(words: Sequence[str]) -> Request:
 
 
 def _check_end(request: Request, given: Sequence[str]) -> None:
-    """Raise UsageError for a new end that the run has passed: it would be kept, and nothing lived.
-
-    The same end again is fine, though whole updates overshoot it.
-    """
-    settings, step = request.settings, request.start_step
+    settings = request.settings
     for key, end in {"num_steps": settings.num_steps, "stop_step": settings.stop_step}.items():
-        if key in given and end is not None and end <= step - settings.steps_per_update:
-            raise UsageError(
-                f"{key}={end:_}: the run has reached step {step:_}; give more than that"
-            )
+        if key in given:
+            resume.check_end(key, end, request.start_step, settings.steps_per_update)
 
 
 def open_folder(request: Request) -> RunFolder:

@@ -103,6 +103,16 @@ def merge(saved: DictConfig, overrides: Sequence[Override]) -> tuple[DictConfig,
     return config, changes
 
 
+def check_end(key: str, end: int | None, step: int, at_once: int, what: str = "run") -> None:
+    """Raise UsageError for an `end` given anew that was passed: it would be kept, nothing lived.
+
+    The same end again is fine, though the last of the `at_once` steps may lie beyond it.
+    """
+    if end is not None and end <= step - at_once:
+        told = f"the {what} has reached step {step:_}; give more than that"
+        raise UsageError(f"{key}={end:_}: {told}")
+
+
 def _is_fixed(key: str) -> bool:
     return key.split(".")[0] in FIXED and not f"{key}.".startswith(f"{FREE}.")
 

@@ -188,7 +188,10 @@ def test_wrong_requests_are_refused_in_one_line(
     assert "give trainer=ppo" in refuse("live", str(tiny_run), "trainer=evolution")
     assert "cannot live there" in refuse("live", str(tiny_run), "stream=dark_room")
     assert "not a life" in refuse("live", f"resume={tiny_run}")
-    life = live("life", "num_steps=16")
+    life = live("life", "num_steps=32")
     assert "changes num_steps" in refuse("live", f"resume={life}", "num_lifetimes=2")
     assert "sojourn live resume=" in refuse("train", f"resume={life}")
+    assert "num_steps=16: the life has reached step 32" in refuse(
+        "live", f"resume={life}", "num_steps=16"
+    )
     assert "exists already" in refuse("live", str(tiny_run), "folder=life")
