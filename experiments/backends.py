@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .errors import UsageError
+from .option_values import truth
 
 KEY = "mix_backends"
 POOLED = "envpool"
@@ -16,11 +17,10 @@ def check_backends(backends: Mapping[str, str], mix: str) -> None:
     `backends` has the `stream.backend` of everything by its name; `mix` is the value of
     `mix_backends`, `true` allows it.
     """
-    if mix not in ("true", "false"):
-        raise UsageError(f"{KEY}={mix}: expected true or false")
+    may_mix = truth(KEY, mix)
     pooled = [name for name, backend in backends.items() if backend == POOLED]
     others = [name for name, backend in backends.items() if backend != POOLED]
-    if pooled and others and mix == "false":
+    if pooled and others and not may_mix:
         raise UsageError(
             f"{pooled[0]} has stream.backend={POOLED} and {others[0]} has not: their layouts come "
             f"from different programs; leave one out, or give {KEY}=true"

@@ -28,6 +28,7 @@ from sojourn.envs import (
 )
 
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError, hint
+from .option_values import whole
 from .progress import plain_console
 
 COLOURS = {"fine": "green", "note": "cyan", "warning": "yellow", "broken": "red"}
@@ -79,7 +80,7 @@ def parse_request(words: Sequence[str]) -> Request:
         key, _, text = word.partition("=")
         group, _, inner = key.partition(".")
         if key in NUMBERS:
-            numbers[key] = _number(word, text, NUMBERS[key])
+            numbers[key] = whole(f"check-env {key}", text, NUMBERS[key])
         elif group in NESTED and inner:
             changes.setdefault(group, {})[inner] = _value(word, text)
         elif key in CHANGES:
@@ -132,12 +133,6 @@ def _task(name: str, changes: dict[str, Any]) -> Any:
         both = isinstance(value, dict) and isinstance(task.get(key), dict)
         task[key] = task[key] | value if both else value
     return task
-
-
-def _number(word: str, text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise UsageError(f"check-env {word}: expected a whole number of at least {least}")
-    return int(text)
 
 
 def _value(word: str, text: str) -> Any:

@@ -20,6 +20,7 @@ from .errors import UsageError, hint
 from .evaluation import EVALUATION_STREAM, Budget
 from .evaluation_conditions import checked_conditions
 from .evaluation_probe import Writes
+from .option_values import truth, whole
 from .settings import Settings
 
 DEFAULT_LIFETIMES = 32
@@ -87,13 +88,13 @@ def request(words: Sequence[str]) -> Evaluation:
     trained = resume.saved_config(found.content)
     settings = Settings.from_config(trained)
     config = held_out_config(trained, stream_words or settings.evaluation.stream)
-    seed = _whole(options, "seed", derived_seed(trained.seed, EVALUATION_STREAM), 0)
+    seed = whole("seed", options.get("seed", derived_seed(trained.seed, EVALUATION_STREAM)), 0)
     if seed == trained.seed:
         raise UsageError(f"seed={seed}: the run was trained on this root seed; choose another")
-    segments = _whole(options, "segments", 0, 0)
+    segments = whole("segments", options.get("segments", 0), 0)
     lifetimes = settings.evaluation.num_lifetimes or DEFAULT_LIFETIMES
     most = MOST_STEPS if segments else settings.evaluation.steps
-    steps = _whole(options, "steps", most, 1)
+    steps = whole("steps", options.get("steps", most), 1)
     return Evaluation(
         folder=found.folder,
         step=int(found.content["step"]),
@@ -101,12 +102,16 @@ def request(words: Sequence[str]) -> Evaluation:
         trained=trained,
         config=config,
         seed=seed,
-        budget=Budget(_whole(options, "num_lifetimes", lifetimes, 1), steps, segments or None),
+        budget=Budget(
+            whole("num_lifetimes", options.get("num_lifetimes", lifetimes), 1),
+            steps,
+            segments or None,
+        ),
         conditions=_conditions(options),
-        greedy=_truth(options, "greedy"),
+        greedy=truth("greedy", options.get("greedy", "false")),
         probes=ProbePlan(
-            _whole(options, "probe_lifetimes", 8, 0),
-            _whole(options, "probe_episodes", 4, 1),
+            whole("probe_lifetimes", options.get("probe_lifetimes", 8), 0),
+            whole("probe_episodes", options.get("probe_episodes", 4), 1),
             _writes(options),
         ),
         checkpoints=_checkpoints(options),
@@ -176,20 +181,6 @@ def _sorted(words: Sequence[str]) -> tuple[dict[str, str], list[str], list[str]]
     return options, stream, runs
 
 
-def _whole(options: Mapping[str, str], name: str, default: int, least: int) -> int:
-    text = options.get(name, str(default)).replace("_", "")
-    if not text.isdigit() or int(text) < least:
-        raise UsageError(f"{name}={options[name]}: expected a whole number, {least} or more")
-    return int(text)
-
-
-def _truth(options: Mapping[str, str], name: str) -> bool:
-    text = options.get(name, "false")
-    if text not in ("true", "false"):
-        raise UsageError(f"{name}={text}: expected true or false")
-    return text == "true"
-
-
 def _conditions(options: Mapping[str, str]) -> Sequence[str]:
     asked = options.get("conditions")
     return () if asked is None else checked_conditions(asked.split(","))
@@ -198,7 +189,7 @@ def _conditions(options: Mapping[str, str]) -> Sequence[str]:
 def _checkpoints(options: Mapping[str, str]) -> int | None:
     if options.get("checkpoints") == "all":
         return None
-    return _whole(options, "checkpoints", 0, 0)
+    return whole("checkpoints", options.get("checkpoints", 0), 0)
 
 
 def _writes(options: Mapping[str, str]) -> Writes:

@@ -17,6 +17,7 @@ from .build import build_stream, derived_seed
 from .config import compose_config, parse
 from .errors import UsageError, hint
 from .folder import read_json
+from .option_values import whole
 from .resume import flat
 
 DEFAULT_STEPS = 200_000
@@ -161,9 +162,7 @@ def _sorted(words: Sequence[str]) -> tuple[dict[str, int], dict[str, str], list[
         if key in PATHS:
             paths[key] = value
         elif key in OPTIONS:
-            if not value.isdigit() or int(value) < 1:
-                raise UsageError(f"reference {word}: expected a whole number of at least 1")
-            options[key] = int(value)
+            options[key] = whole(f"reference {key}", value, 1)
         elif key == "resume" or key == "stream" or key.startswith("stream."):
             raise UsageError(f"reference {word}: not read here; {hint(key, [*OPTIONS, *PATHS])}")
         else:

@@ -16,6 +16,7 @@ from ..build import make
 from ..config import compose_config, parse
 from ..errors import UsageError, hint
 from ..folder import RUNS
+from ..option_values import whole
 from ..ranges import range_of
 from ..sizing import Quantity, match, measure, quantity_of
 from .member import CONTROLS, MATCHES, Member
@@ -82,7 +83,9 @@ def plan(words: Sequence[str]) -> Plan:
             found = (Member(probe, memory, seed, how, control, settings) for seed in seeds)
             members += list(found)
     members.sort(key=lambda member: member.seed)  # a stopped study has whole seeds
-    return Plan(members, Path(options["output"]), _jobs(options["jobs"]), probes, fitted.left_out)
+    return Plan(
+        members, Path(options["output"]), whole("jobs", options["jobs"], 1), probes, fitted.left_out
+    )
 
 
 def probe_config(name: str, words: Sequence[str] = ()) -> DictConfig:
@@ -210,9 +213,3 @@ def _seeds(text: str) -> list[int]:
             )
         seeds |= set(found)
     return sorted(seeds)
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"jobs={text}: expected a whole number of processes from 1")
-    return int(text)

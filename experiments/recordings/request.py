@@ -14,6 +14,7 @@ from .. import checkpoint, resume
 from ..build import derived_seed
 from ..errors import RunError, UsageError, hint
 from ..evaluation import EVALUATION_STREAM
+from ..option_values import truth, whole
 from .movie import NEEDS, can_write
 
 OPTIONS = ("lifetime", "steps", "checkpoint", "seed", "greedy", "fps", "output")
@@ -54,7 +55,7 @@ def request(words: Sequence[str]) -> Request:
     config = resume.saved_config(found.content)
     names = options.get("checkpoint", LAST).split(",")
     takes = [_take(name, found) for name in names]
-    lifetime = _whole(options, "lifetime", 0, 0)
+    lifetime = whole("lifetime", options.get("lifetime", 0), 0)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     named = found.folder / "recordings" / f"lifetime{lifetime}__{stamp}.gif"
     output = Path(options.get("output", named))
@@ -64,17 +65,14 @@ def request(words: Sequence[str]) -> Request:
         raise UsageError(f"output={output}: {NEEDS}")
     if output.exists():
         raise UsageError(f"output={output}: exists already; choose another")
-    greedy = options.get("greedy", "false")
-    if greedy not in ("true", "false"):
-        raise UsageError(f"greedy={greedy}: expected true or false")
     return Request(
         config,
         takes,
         lifetime,
-        _whole(options, "steps", 200, 1),
-        _whole(options, "seed", derived_seed(config.seed, EVALUATION_STREAM), 0),
-        greedy == "true",
-        _whole(options, "fps", 8, 1),
+        whole("steps", options.get("steps", 200), 1),
+        whole("seed", options.get("seed", derived_seed(config.seed, EVALUATION_STREAM)), 0),
+        truth("greedy", options.get("greedy", "false")),
+        whole("fps", options.get("fps", 8), 1),
         output,
     )
 
@@ -118,10 +116,3 @@ def _sorted(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             raise UsageError(f"{name}: no such option of record; {hint(name, OPTIONS)}")
     return options, runs
-
-
-def _whole(options: Mapping[str, str], name: str, default: int, least: int) -> int:
-    text = options.get(name, str(default)).replace("_", "")
-    if not text.isdigit() or int(text) < least:
-        raise UsageError(f"{name}={options[name]}: expected a whole number, {least} or more")
-    return int(text)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..backends import KEY as MIX_BACKENDS
 from ..errors import UsageError
 from ..folder import RUNS
+from ..option_values import truth
 from .runner import LOCAL, check_launcher
 from .tuning import TuneOptions, tune_options
 
@@ -83,7 +84,7 @@ def read_options(words: Sequence[str]) -> tuple[Options, list[str]]:
         given["only"].split(","),
         given["match"],
         given["reference"],
-        _truth(given, "estimate"),
+        truth("estimate", given["estimate"]),
         given["launcher"],
         prefixed[LAUNCHER],
         tune_options(given["tune"], given["tune_seed"], prefixed[TUNE]),
@@ -104,13 +105,6 @@ def _part(text: str) -> tuple[int, int]:
     if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise UsageError(f"part={text}: expected a share such as 1/4")
     return int(number), int(count)
-
-
-def _truth(options: Mapping[str, str], name: str) -> bool:
-    text = options[name]
-    if text not in ("true", "false"):
-        raise UsageError(f"{name}={text}: expected true or false")
-    return text == "true"
 
 
 def _jobs(text: str) -> int | None:

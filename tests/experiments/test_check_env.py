@@ -67,7 +67,7 @@ def test_a_broken_law_gives_exit_code_one(
         (["CartPol-v1"], "Did you mean: `CartPole`"),
         (["nosuchmod:Bar-v0"], "No module named 'nosuchmod'"),
         (["CartPole-v1", "step=3"], "did you mean steps"),
-        (["CartPole-v1", "seed=-1"], "whole number of at least 0"),
+        (["CartPole-v1", "seed=-1"], "seed=-1: expected a whole number, 0 or more"),
         (["CartPole-v1", "wrapers=[a:b]"], "did you mean wrappers"),
         (["CartPole-v1", "kwarg.length=3"], "did you mean kwargs"),
         (["CartPole-v1", "kwargs.sutton=[1"], "not readable as YAML"),

@@ -147,7 +147,7 @@ MISTAKES = {
     "seed": (["seed=one"], "seed=one: expected whole numbers"),
     "match": (["match=params"], "match=params: no such match; did you mean parameters?"),
     "control": (["control=reset"], "control=reset: no such control; "),
-    "jobs": (["jobs=0"], "jobs=0: expected a whole number of processes"),
+    "jobs": (["jobs=0"], "jobs=0: expected a whole number, 1 or more"),
     "empty range": (["seed=2..0"], "seed=2..0: expected whole numbers"),
     "no digit": (["seed=²"], "seed=²: expected whole numbers"),
     "rate": (["lr=nan"], "lr: expected a number above 0"),

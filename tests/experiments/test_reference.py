@@ -73,7 +73,7 @@ def test_runs_of_other_settings_are_not_mixed(
         ([], "expected an id first"),
         (["runs=3"], "expected an id first"),
         (["CartPol-v1"], "Did you mean: `CartPole`"),
-        (["CartPole-v1", "runs=0"], "at least 1"),
+        (["CartPole-v1", "runs=0"], "runs=0: expected a whole number, 1 or more"),
         (["CartPole-v1", "Acrobot-v1"], "one id at a time"),
         (["CartPole-v1", "stream=bandit"], "not read here"),
         (["CartPole-v1", "num_stepz=3"], "did you mean num_steps"),
