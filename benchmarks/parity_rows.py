@@ -105,13 +105,15 @@ def scalar_rows(x: Views, heads: Heads) -> list[Row]:
         return solver(x.tokens, Gates(retention, rate), state, None, None)[0]
 
     hebbian = ExactScalar(heads, DotProduct(heads))
+    additive = ExactScalar(heads, DotProduct(heads), chunk_size=32)
+    additive.forgets = False
     delta = ExactScalar(heads, SquaredError(heads))
     none, one = torch.zeros_like(x.rate), torch.ones_like(x.rate)
     qkv = (x.query, x.key, x.value)
     linear = published("linear_attn", "naive_chunk_linear_attn")
     swapped = [view.detach().transpose(1, 2).requires_grad_() for view in (*qkv, x.rate)]
     return [
-        Row("linear attention", lambda: solve(hebbian, none, one), {"C=64": lambda: linear(*qkv)}),
+        Row("linear attention", lambda: solve(additive, none, one), {"C=64": lambda: linear(*qkv)}),
         Row(
             "one retention, Hebbian",
             lambda: solve(hebbian, x.retention, one),

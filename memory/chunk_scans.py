@@ -1,6 +1,6 @@
 """The recurrences that run over chunks one by one, with gradients written by hand.
 
-    decayed sums   S_n = carry_n(S_{n-1}) + writes_n
+    decayed sums   S_n = carry_n(S_{n-1}) + start_n + values_n^T keys_n
     delta errors   E_n = T_n (values_n - erased_n S_{n-1}^T),   T_n = (I + tril(system_n, -1))^{-1}
                    S_n = carry_n(S_{n-1}) + start_n + E_n^T keys_n
 
@@ -27,13 +27,15 @@ from .transforms import gradients_by_hand
 from .triangular import solve_unit_lower
 
 
-def decayed_sums(carry: Carry, writes: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+def decayed_sums(
+    carry: Carry, state: Tensor, values: Tensor, keys: Tensor, start: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """States that N chunks meet `[M, N, V, K]`, and the last one, from `state` `[M, V, K]`.
 
-    `writes` is `[M, N, V, K]`.
+    Shapes of the parts as in `ChunkWrites`, with one axis M for B H.
     """
     run = _DecayedSums.apply if gradients_by_hand() else _sum
-    met, last = run(*carry, writes, state)
+    met, last = run(*carry, state, values, keys, start)
     return met, last
 
 
@@ -56,9 +58,16 @@ def delta_errors(
 
 
 def _sum(
-    kept: Tensor, moved: Tensor | None, writes: Tensor, state: Tensor
+    kept: Tensor,
+    moved: Tensor | None,
+    state: Tensor,
+    values: Tensor,
+    keys: Tensor,
+    start: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    met = []
+    writes, met = values.mT @ keys, []
+    if start is not None:
+        writes = writes + start
     for carry, added in zip(Carry(kept, moved).chunks(), writes.unbind(1), strict=True):
         met.append(state)
         state = carry.apply(state, added)
@@ -69,19 +78,27 @@ class _DecayedSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *parts: Any) -> tuple[Tensor, Tensor]:
         met, last = _sum(*parts)
-        ctx.save_for_backward(*parts[:2], met)
+        kept, moved, _, values, keys, start = parts
+        ctx.has_start = start is not None
+        ctx.save_for_backward(kept, moved, values, keys, met)
         return met, last
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        *shares, met = ctx.saved_tensors
+        *shares, values, keys, met = ctx.saved_tensors
         carry, (for_met, for_state) = Carry(*shares), gradients
         after = []
         for one, added in zip(carry.backwards(), for_met.unbind(1)[::-1], strict=True):
             after.append(for_state)
             for_state = one.apply_back(for_state, added)
         for_writes = torch.stack(after[::-1], dim=1)
-        return *carry.gradients(for_writes, met, ctx.needs_input_grad), for_writes, for_state
+        return (
+            *carry.gradients(for_writes, met, ctx.needs_input_grad),
+            for_state,
+            keys @ for_writes.mT,
+            values @ for_writes,
+            for_writes if ctx.has_start else None,
+        )
 
 
 class _DeltaErrors(torch.autograd.Function):

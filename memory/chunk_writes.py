@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .carry import Carry
 from .chunk_scans import decayed_sums, delta_errors
+from .inner_products import inner_products
 
 
 class ChunkWrites(NamedTuple):
@@ -51,13 +52,13 @@ def run_writes(writes: ChunkWrites, state: Tensor) -> tuple[Tensor, Tensor, Tens
     )
     carry, weights = Carry(writes.kept.flatten(0, 1), moved), state.reshape(-1, *state.shape[2:])
     if writes.erased is None or writes.system is None:
-        errors, added = values, values.mT @ keys
-        met, last = decayed_sums(carry, added if start is None else added + start, weights)
+        errors = values
+        met, last = decayed_sums(carry, weights, values, keys, start)
     else:
         erased, system = writes.erased.flatten(0, 1), writes.system.flatten(0, 1)
         errors, met, last = delta_errors(carry, weights, values, keys, erased, system, start)
     reads = torch.bmm(writes.scores.flatten(0, 2), errors.flatten(0, 1))
-    reads = torch.baddbmm(reads, writes.probes.flatten(0, 2), met.flatten(0, 1).mT)
+    reads = reads + inner_products(writes.probes.flatten(0, 2), met.flatten(0, 1))
     reads = reads.view_as(writes.values)
     if writes.reads is not None:
         reads = reads + writes.reads

@@ -27,6 +27,7 @@ from .chunk_writes import ChunkWrites, run_writes
 from .chunks import fold
 from .decay import ChunkDecay
 from .heads import Heads
+from .inner_products import inner_products, own_products
 from .objective import Objective
 from .rule import Gates
 from .solver import Solver
@@ -37,8 +38,8 @@ class ExactScalar(Solver):
     """Runs a linear memory exactly: dot-product or squared-error objective, one retention per head.
 
     `chunk_size` trades the quadratic cost inside chunks against the number of chunks; it never
-    changes the result. On a CPU 16 is fastest up to keys of 32, and 32 from 64 on. The initial
-    fast weights are learned and start at zero.
+    changes the result. On a CPU 16 is fastest up to keys of 32, and 32 from 64 on or where nothing
+    is predicted and nothing forgotten. The initial fast weights are learned and start at zero.
     """
 
     def __init__(self, heads: Heads, objective: Objective, chunk_size: int = 16) -> None:
@@ -115,9 +116,29 @@ class ExactScalar(Solver):
         tokens = Tokens(*(fold(view, self.chunk_size) for view in tokens))
         gates = Gates(*(fold(gate, self.chunk_size) for gate in gates))
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
-        decay = ChunkDecay(gates.log_retention, reset)
-        reads, _, weights = run_writes(self.chunk_writes(tokens, gates.write_rate, decay), weights)
+        if self.forgets or reset is not None:
+            decay = ChunkDecay(gates.log_retention, reset)
+            writes = self.chunk_writes(tokens, gates.write_rate, decay)
+        else:
+            writes = self._kept_writes(tokens, gates.write_rate)
+        reads, _, weights = run_writes(writes, weights)
         return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), weights
+
+    def _kept_writes(self, tokens: Tokens, rate: Tensor) -> ChunkWrites:
+        """`chunk_writes` where nothing is forgotten and no chunk holds a reset."""
+        query, key, value = tokens
+        size = rate.shape[-1]
+        strength = rate.unsqueeze(-2) * rate.new_ones(size, size).tril()
+        chunks = ChunkWrites(
+            values=value,
+            keys=rate.unsqueeze(-1) * key,
+            scores=strength * inner_products(query, key),
+            probes=query,
+            kept=rate.new_ones(*rate.shape[:3], 1, 1),
+        )
+        if self.objective.predicts_with == "none":
+            return chunks
+        return chunks._replace(erased=key, system=strength * own_products(key))
 
     def chunk_writes(self, tokens: Tokens, rate: Tensor, decay: ChunkDecay) -> ChunkWrites:
         """What chunks `[B, H, N, C, ...]` write; gates are zero where a token is masked."""
@@ -128,7 +149,7 @@ class ExactScalar(Solver):
         chunks = ChunkWrites(
             values=value,
             keys=strength[..., -1, :].unsqueeze(-1) * key,
-            scores=strength * (query @ key.mT),
+            scores=strength * inner_products(query, key),
             probes=after.carried.unsqueeze(-1) * query,
             kept=after.carried[..., -1:].unsqueeze(-1),
         )
@@ -149,7 +170,7 @@ class ExactScalar(Solver):
         return chunks._replace(
             values=value,
             erased=met.carried.unsqueeze(-1) * key,
-            system=strength * (key @ key.mT),
+            system=strength * own_products(key),
         )
 
 

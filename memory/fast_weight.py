@@ -68,6 +68,7 @@ class FastWeightMemory(MemoryCore):
                 f"makes {self.solver.gates.__name__}"
             )
         self.solver.check_rule(self.rule)
+        self.solver.forgets = self.rule.forgets
         choose_backend(self.solver, backend)
         self.anchored = self.solver.anchored
         if self.anchored:

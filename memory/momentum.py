@@ -23,6 +23,7 @@ from .chunk_writes import ChunkWrites, run_writes
 from .chunks import fold
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
+from .inner_products import inner_products, own_products
 from .objective import Objective
 from .solver import Solver
 from .steps import MomentumGates
@@ -130,7 +131,7 @@ class ExactMomentum(Solver):
         writes = ChunkWrites(
             values=value,
             keys=_pair(mixing.writes[..., -1, :], kept.writes[..., -1, :] * gates.write_rate, key),
-            scores=mixing.writes * (query @ key.mT),
+            scores=mixing.writes * inner_products(query, key),
             probes=_pair(mixing.weights, mixing.momentum, query),
             kept=torch.cat(
                 [one.expand(*one.shape[:-1], key.shape[-1]) for one in (of_weights, of_momentum)],
@@ -156,7 +157,7 @@ class ExactMomentum(Solver):
         return writes._replace(
             values=value,
             erased=_pair(met.weights, met.momentum, key),
-            system=met.writes * (key @ key.mT),
+            system=met.writes * own_products(key),
         )
 
 

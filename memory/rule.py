@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .gates import Gate, RetentionGate, WriteRate
+from .gates import Gate, NoDecay, RetentionGate, WriteRate
 from .heads import Heads, Piece
 from .views import Tokens
 
@@ -33,6 +33,8 @@ class Rule(Piece, ABC):
     """How the fast weights move: from features and tokens to gates of the type `gates`."""
 
     gates: type[tuple[Tensor, ...]] = Gates
+    forgets: bool = True
+    """Whether log retentions are ever below zero."""
 
     @abstractmethod
     def forward(self, features: Tensor, tokens: Tokens) -> Any:
@@ -50,6 +52,7 @@ class GradientStep(Rule):
     ) -> None:
         super().__init__(heads)
         self.retention = retention(heads)
+        self.forgets = not isinstance(self.retention, NoDecay)
         self.write_rate = write_rate(heads.one_per_write())
         self.sizes = [self.retention.num_features, self.write_rate.num_features]
         self.num_features = sum(self.sizes)

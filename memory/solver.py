@@ -26,6 +26,8 @@ class Solver(Piece, ABC):
     """Whether the size of its chunks is part of the model."""
     clocks: tuple[str, ...] = ()
     """Leaves of the state that a reset leaves alone."""
+    forgets: bool = True
+    """Whether log retentions may be below zero: a memory tells its solver what its rule does."""
 
     def __init__(self, heads: Heads, objective: Objective) -> None:
         super().__init__(heads)

@@ -90,6 +90,7 @@ class ImplicitStep(Rule):
     ) -> None:
         super().__init__(heads)
         self.step = GradientStep(heads, retention, write_rate)
+        self.forgets = self.step.forgets
         self.num_features = self.step.num_features
 
     def init_projection(self, weight: Tensor) -> None:

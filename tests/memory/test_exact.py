@@ -171,6 +171,25 @@ def test_decays_of_strong_gates_keep_float32_accuracy():
     assert (low.carried - high.carried).abs().max() < 2e-7
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_solver_that_is_told_that_nothing_is_forgotten_finds_the_same(objective, masked):
+    steps = 10
+    tokens, rate = make_tokens(steps), make_gates(steps).write_rate
+    gates = Gates(torch.zeros_like(rate), rate)
+    weights = torch.randn(BATCH, HEADS, VALUE, KEY, dtype=torch.float64, requires_grad=True)
+    mask = make_flags("mask", steps)[1] if masked else None
+    found = []
+    for forgets in (True, False):
+        solver = make_solver(objective, 4)
+        solver.forgets = forgets
+        reads, state = solver(tokens, gates, {"weights": weights}, None, mask)
+        loss = reads.square().sum() + state["weights"].square().sum()
+        found.append([reads, *torch.autograd.grad(loss, [*tokens, rate, weights])])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("objective", ["erase after decay", "erase before decay"])
 def test_delta_rule_without_values_never_grows(objective):
     steps = 40

@@ -9,6 +9,7 @@ from torch import Tensor
 from sojourn.memory.carry import Carry
 from sojourn.memory.chunk_scans import decayed_sums, delta_errors
 from sojourn.memory.convolution import ShortConvolution
+from sojourn.memory.inner_products import inner_products, own_products
 from sojourn.memory.normalise import with_length
 from sojourn.memory.triangular import unit_lower_inverse
 
@@ -42,14 +43,26 @@ def test_convolution(reset):
 
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("width", [1, 4])
-def test_decayed_sums(width, moves):
+@pytest.mark.parametrize("started", [False, True])
+def test_decayed_sums(width, moves, started):
     def run(kept: Tensor, moved: Tensor | None, *rest: Tensor) -> tuple[Tensor, ...]:
         return decayed_sums(Carry(kept, moved), *rest)
 
     shares = (normal(2, 3, 1, width), normal(2, 3, 1, 1) if moves else None)
-    sources = (*shares, normal(2, 3, 2, 4), normal(2, 2, 4))
+    pairs = (normal(2, 3, 5, 2), normal(2, 3, 5, 4))
+    sources = (*shares, normal(2, 2, 4), *pairs, normal(2, 3, 2, 4) if started else None)
     assert torch.autograd.gradcheck(run, sources)
     assert torch.autograd.gradgradcheck(run, sources)
+
+
+def test_inner_products():
+    pairs = (normal(2, 3, 2), normal(2, 4, 2))
+    assert torch.equal(inner_products(*pairs), pairs[0] @ pairs[1].mT)
+    assert torch.autograd.gradcheck(inner_products, pairs)
+    assert torch.autograd.gradgradcheck(inner_products, pairs)
+    assert torch.equal(own_products(pairs[0]), pairs[0] @ pairs[0].mT)
+    assert torch.autograd.gradcheck(own_products, pairs[:1])
+    assert torch.autograd.gradgradcheck(own_products, pairs[:1])
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
