@@ -38,7 +38,7 @@ EXPLODES = pytest.mark.xfail(strict=True, reason="its gradient over 4096 inner s
 @pytest.mark.parametrize(
     ("name", "scale"),
     [
-        pytest.param(*case, marks=EXPLODES if case == ("titans", 10.0) else ())
+        pytest.param(*case, marks=EXPLODES if case[0] == "lact" or case == ("titans", 10.0) else ())
         for case in product(DESCENDING, [1.0, 10.0, 100.0])
     ],
 )
