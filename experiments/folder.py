@@ -53,9 +53,9 @@ class RunFolder:
     @classmethod
     def create_named(cls, experiment: str, name: str) -> RunFolder:
         """Make `runs/<experiment>/<name>__<time>`, numbered when that second is already taken."""
-        parent = RUNS / _plain(experiment)
+        parent = RUNS / plain_name(experiment)
         parent.mkdir(parents=True, exist_ok=True)
-        stem = f"{_plain(name)}__{time.strftime('%Y%m%d-%H%M%S')}"
+        stem = f"{plain_name(name)}__{time.strftime('%Y%m%d-%H%M%S')}"
         number = 1
         while True:
             path = parent / (stem if number == 1 else f"{stem}-{number}")
@@ -117,7 +117,7 @@ class RunFolder:
         os.close(self._lock)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name that no shell and no command line reads anything into."""
     return "".join(c if c.isalnum() or c in "._+-" else "-" for c in name)
 

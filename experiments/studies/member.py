@@ -13,7 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from ..errors import RunError
-from ..folder import is_locked, read_json, write_atomically
+from ..folder import is_locked, plain_name, read_json, write_atomically
 from ..results import CONFIG_FILE
 from ..speed_only import without_speed_only
 from .earlier import answers
@@ -144,5 +144,5 @@ def read_row(places: Places, member: Member) -> dict[str, Any] | None:
 def _part(key: str, value: str) -> str:
     if key == "seed":
         return f"s{value}"
-    shown = "".join(c if c.isalnum() or c in "._+-" else "-" for c in str(value))
+    shown = plain_name(value)
     return shown if key in ("memory", "stream", "experiment") else f"{key.split('.')[-1]}={shown}"
