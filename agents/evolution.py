@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sojourn.envs import Crowd, EpisodeRecord, check_choice
+from sojourn.envs import Crowd, EpisodeRecord, check_choice, valid_reference
 
 from .agent import Agent
 from .chosen_parameters import ChosenParameters
@@ -72,6 +72,15 @@ class Evolution:
         self.optimizer = torch.optim.Adam(self.chosen.parameters, self.learning_rate(0.0))
         self.generator = torch.Generator().manual_seed(seed)
         self.next_lifetime = FIRST_LIFETIME
+
+    def check(self, rollout: Rollout) -> None:
+        """Raise ValueError where no task that the lives begin with has a floor and a ceiling."""
+        tasks = [segment.task for segment in rollout.crowd.segments]
+        if all(valid_reference(task.reference) is None for task in tasks):
+            raise ValueError(
+                f"evolution: {tasks[0].name} has no floor and ceiling, so that there is no regret "
+                "to learn from; give it a reference (sojourn reference), or use trainer=ppo"
+            )
 
     def iterate(self, rollout: Rollout, num_steps: int, progress: float, seen: Seen) -> Iteration:
         """One step of Adam on the estimate from `num_steps` steps of each new lifetime.

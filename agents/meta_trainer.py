@@ -79,6 +79,11 @@ class MetaTrainer:
         found = dict(self.heads.named_children()).get("critic")
         return found if isinstance(found, PrivilegedCritic) else None
 
+    def check(self, rollout: Rollout) -> None:
+        """Raise ValueError where an extra signal cannot be measured in these lives."""
+        if self.extras.transfer is not None:
+            self.extras.transfer.check(self.agent, rollout)
+
     def iterate(
         self, rollout: Rollout, num_steps: int, progress: float, seen: Seen = unseen
     ) -> Iteration:

@@ -30,6 +30,9 @@ class Trainer(Protocol):
 
     keeps_slices: bool
 
+    def check(self, rollout: Rollout) -> None:
+        """Raise ValueError where nothing can be learned from these lives, before any is lived."""
+
     def iterate(self, rollout: Rollout, num_steps: int, progress: float, seen: Seen) -> Iteration:
         """Live `num_steps` steps in as many lifetimes as `rollout` has, and learn from them.
 

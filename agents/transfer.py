@@ -71,6 +71,19 @@ class Transfer:
         self.weight, self.every, self.num_steps, self.seed = weight, every, num_steps, seed
         self.updates = 0
 
+    def check(self, agent: Agent, rollout: Rollout) -> None:
+        """Raise ValueError for lives in which no memory reaches the next task as it was."""
+        if rollout.memory_reset in ("episode", "task"):
+            raise ValueError(
+                f"transfer: memory_reset={rollout.memory_reset} forgets A before B begins; "
+                "use lifetime or never"
+            )
+        if agent.memory.grows:
+            raise ValueError(
+                "transfer: a memory that grows with every token has no fresh twin of its size; use "
+                "sliding_window in its place"
+            )
+
     def measure(
         self,
         agent: Agent,
@@ -84,11 +97,7 @@ class Transfer:
         `episodes` are those that ended in the slice, in the order they were lived; `decay` is the
         product of discount and trace.
         """
-        if rollout.memory_reset in ("episode", "task"):
-            raise ValueError(
-                f"transfer: memory_reset={rollout.memory_reset} forgets A before B begins; "
-                "use lifetime or never"
-            )
+        self.check(agent, rollout)
         self.updates += 1
         unknown = dict.fromkeys((f"transfer/{name}" for name in NAMES), math.nan)
         if (self.updates - 1) % self.every:

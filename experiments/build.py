@@ -45,12 +45,21 @@ def build(config: DictConfig, settings: Settings) -> Parts:
         agent, crowd, settings.memory_reset, settings.credit, seed=derived_seed(config.seed, 1)
     )
     trainer: Trainer = make(config, "trainer", agent=agent)
+    check_trainer(trainer, rollout)
     if settings.diagnostics_every and not trainer.keeps_slices:
         raise UsageError(
             f"diagnostics_every: trainer={config.choices.trainer} keeps no slice to measure; "
             "expected 0 (off)"
         )
     return Parts(stream, agent, rollout, trainer)
+
+
+def check_trainer(trainer: Trainer, rollout: Rollout) -> None:
+    """Raise UsageError where a trainer cannot learn from these lives."""
+    try:
+        trainer.check(rollout)
+    except ValueError as error:
+        raise UsageError(f"trainer: {error}") from error
 
 
 def build_stream(config: DictConfig, seed: int) -> Stream:

@@ -25,6 +25,7 @@ from sojourn.envs import Crowd, Stream
 from .build import (
     build_agent,
     build_stream,
+    check_trainer,
     choose_device,
     derived_seed,
     make,
@@ -96,6 +97,7 @@ def build_parts(request: LiveRequest) -> LiveParts:
     judge = judges[settings.guard.by]()
     guard = Guard(agent, trainer, judge, settings.guard.tolerance)
     rollout = rollout_of(agent)
+    check_trainer(trainer, rollout)
     return LiveParts(agent, trainer, rollout, frozen, twin, guard, measure, tuple(crowds))
 
 

@@ -215,8 +215,17 @@ def test_a_memory_that_forgets_at_the_boundary_is_refused(
     make_rollout: MakeRollout, memory_reset: str
 ) -> None:
     rollout = make_rollout(memory_reset=memory_reset)
-    with pytest.raises(ValueError, match=f"transfer: memory_reset={memory_reset} forgets A"):
-        trainer(rollout, Transfer()).iterate(rollout, 12, 0.0)
+    learner = trainer(rollout, Transfer())
+    for refused in (lambda: learner.check(rollout), lambda: learner.iterate(rollout, 12, 0.0)):
+        with pytest.raises(ValueError, match=f"transfer: memory_reset={memory_reset} forgets A"):
+            refused()
+
+
+def test_a_memory_that_grows_is_refused(make_rollout: MakeRollout) -> None:
+    rollout = make_rollout("softmax_attention")
+    with pytest.raises(ValueError, match="no fresh twin of its size"):
+        trainer(rollout, Transfer()).check(rollout)
+    trainer(rollout, None).check(rollout)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,22 @@ def test_evolution_goes_on_where_another_trainer_stopped(live: Train) -> None:
     assert "changed trainer._target_" in (run / "log.txt").read_text()
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["trainer=transfer", "memory_reset=task"], "memory_reset=task forgets A before B begins"),
+        (["trainer=transfer", "memory=softmax_attention"], "no fresh twin of its size"),
+        (["trainer=evolution", "stream.tasks=[FrozenLake-v1]"], "has no floor and ceiling"),
+    ],
+)
+def test_lives_that_teach_a_trainer_nothing_are_refused_before_they_begin(
+    refuse: Callable[..., str], words: list[str], line: str
+) -> None:
+    stream = [] if "stream" in words[-1] else ["stream=bandit"]
+    assert line in refuse("train", *stream, *words, "agent.width=8", "folder=run")
+    assert not Path("run").exists()
+
+
 def test_measures_of_a_memory_need_a_trainer_that_keeps_slices(
     refuse: Callable[..., str],
 ) -> None:
