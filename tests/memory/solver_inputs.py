@@ -14,6 +14,7 @@ from sojourn.memory import Gates, Heads, Tokens
 BATCH, HEADS, KEY, VALUE = 3, 2, 5, 4
 HEAD = Heads(width=8, num_heads=HEADS, key_width=KEY, value_width=VALUE)
 KINDS = ["none", "reset", "mask", "reset and mask"]
+DEGENERATE = ["random", "identical keys", "zero keys", "all zero"]
 EXTREMES = [0.0, -1e-8, -1.0, -5.0, -50.0, -100.0, -1e30]
 
 
@@ -25,6 +26,18 @@ def make_tokens(
 
     views = normal(key), normalize(normal(key), dim=-1), normal(value)
     return Tokens(*(view.requires_grad_() for view in views))
+
+
+def degenerate_tokens(what: str, steps: int, key: int = KEY, value: int = VALUE) -> Tokens:
+    """Float32 tokens of one of the kinds `DEGENERATE`."""
+    queries, keys, values = (v.detach() for v in make_tokens(steps, torch.float32, key, value))
+    if what == "identical keys":
+        keys = keys[:, :1].repeat(1, steps, 1, 1)
+    elif what != "random":
+        keys = torch.zeros_like(keys)
+    if what == "all zero":
+        queries, values = torch.zeros_like(queries), torch.zeros_like(values)
+    return Tokens(*(view.requires_grad_() for view in (queries, keys, values)))
 
 
 def make_gates(steps: int, dtype: torch.dtype = torch.float64) -> Gates:

@@ -20,18 +20,19 @@ from sojourn.memory import (
     NormalisedDelta,
     NormalisedStep,
     SquaredError,
-    Tokens,
     ValueChannelRule,
     ValueChannelSolver,
 )
 
 from .solver_inputs import (
     BATCH,
+    DEGENERATE,
     HEAD,
     HEADS,
     KEY,
     KINDS,
     VALUE,
+    degenerate_tokens,
     make_flags,
     make_tokens,
 )
@@ -159,16 +160,9 @@ def test_falcon2_with_equal_channels_is_falcon1():
 
 
 @pytest.mark.parametrize("extreme", [-60.0, 60.0, "mixed"])
-@pytest.mark.parametrize("what", ["random", "identical keys", "zero keys", "all zero"])
+@pytest.mark.parametrize("what", DEGENERATE)
 def test_falcon2_is_finite_for_any_gate_in_float32(extreme, what):
-    query, key, value = (view.detach() for view in make_tokens(STEPS, torch.float32))
-    if what == "identical keys":
-        key = key[:, :1].repeat(1, STEPS, 1, 1)
-    elif what != "random":
-        key = torch.zeros_like(key)
-    if what == "all zero":
-        query, value = torch.zeros_like(query), torch.zeros_like(value)
-    tokens = Tokens(*(view.requires_grad_() for view in (query, key, value)))
+    tokens = degenerate_tokens(what, STEPS)
     for rule in (ValueChannelRule(HEAD), NormalisedDelta(HEAD)):
         shape = (BATCH, STEPS, rule.num_features)
         signs = torch.randint(2, shape) * 120.0 - 60.0

@@ -15,11 +15,13 @@ from sojourn.memory import (
 
 from .solver_inputs import (
     BATCH,
+    DEGENERATE,
     HEAD,
     HEADS,
     KEY,
     KINDS,
     VALUE,
+    degenerate_tokens,
     make_flags,
     make_tokens,
 )
@@ -104,20 +106,14 @@ def test_falcon3_with_a_window_of_one_is_falcon1(tools):
 
 @pytest.mark.parametrize("rate", [0.0, 1e-8, 1.0])
 @pytest.mark.parametrize("ridge", [0.0, 1e-8, 1.0, 1e8])
-@pytest.mark.parametrize("what", ["random", "identical keys", "zero keys", "all zero"])
+@pytest.mark.parametrize("what", DEGENERATE)
 def test_falcon3_is_finite_and_right_for_any_gate_in_float32(rate, ridge, what):
-    query, key, value = make_tokens(STEPS, torch.float32)
-    if what == "identical keys":
-        key = key.detach()[:, :1].repeat(1, STEPS, 1, 1).requires_grad_()
-    elif what != "random":
-        key = torch.zeros_like(key).requires_grad_()
-    if what == "all zero":
-        query, value = (torch.zeros_like(view).requires_grad_() for view in (query, value))
+    tokens = degenerate_tokens(what, STEPS)
     shape = (BATCH, STEPS, HEADS)
     gates = RidgeGates(*(torch.full(shape, one).requires_grad_() for one in (rate, ridge)))
     solver = make_window(16, dtype=torch.float32)
     weights = torch.randn(BATCH, HEADS, VALUE, KEY, requires_grad=True)
-    tokens, flags = Tokens(query, key, value), make_flags("reset", STEPS)
+    flags = make_flags("reset", STEPS)
     start = solver.init_state(BATCH) | {"weights": weights}
     reads, after = solver(tokens, gates, start, *flags)
     sources = [*tokens, *gates, weights, *solver.parameters()]

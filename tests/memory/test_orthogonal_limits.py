@@ -24,7 +24,7 @@ from sojourn.memory import (
 )
 
 from .cell_loop import NARROW, STEPS, WIDTH, gates_of, make_solver
-from .solver_inputs import BATCH, HEADS, make_flags, make_tokens
+from .solver_inputs import BATCH, DEGENERATE, HEADS, degenerate_tokens, make_flags, make_tokens
 
 
 @pytest.mark.parametrize("mixing", [Decay, MomentumDecay, RunningMean])
@@ -72,16 +72,9 @@ def test_rows_keep_their_initial_lengths():
 
 @pytest.mark.parametrize("model", ["lact", "atlas"])
 @pytest.mark.parametrize("gate", ["zero", "tiny", "one"])
-@pytest.mark.parametrize("what", ["random", "identical keys", "zero keys", "all zero"])
+@pytest.mark.parametrize("what", DEGENERATE)
 def test_any_gate_is_finite_in_float32(model, gate, what):
-    query, key, value = (view.detach() for view in make_tokens(STEPS, torch.float32, WIDTH, WIDTH))
-    if what == "identical keys":
-        key = key[:, :1].repeat(1, STEPS, 1, 1)
-    elif what != "random":
-        key = torch.zeros_like(key)
-    if what == "all zero":
-        query, value = torch.zeros_like(query), torch.zeros_like(value)
-    tokens = Tokens(*(view.requires_grad_() for view in (query, key, value)))
+    tokens = degenerate_tokens(what, STEPS, WIDTH, WIDTH)
     size = {"zero": 0.0, "tiny": 1e-20, "one": 1.0}[gate]
     gates = gates_of(model, torch.float32)
     parts = []
