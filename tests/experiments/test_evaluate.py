@@ -202,7 +202,6 @@ REFUSALS = {
     "no such checkpoints": (["run", "checkpoints=some"], "checkpoints=some: expected a whole"),
     "trained seed": (["run", "seed=1"], "seed=1: the run was trained on this root seed"),
     "not a number": (["run", "steps=many"], "steps=many: expected a whole number, 1 or more"),
-    "no digit": (["run", "steps=²"], "steps=²: expected a whole number, 1 or more"),
     "not a truth": (["run", "greedy=yes"], "greedy=yes: expected true or false"),
     "unknown writes": (["run", "probe_writes=no"], "probe_writes=no: expected episode or frozen"),
     "existing output": (["run", "output=all"], "output=all: exists already"),
