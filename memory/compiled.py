@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 BACKEND = "inductor"
 """What makes code of a graph."""
+MOST_GRAPHS = 64
+"""Of all memories and shapes of a process; PyTorch's own limit of 8 leaves later ones eager."""
 Flags = Tensor | None
 Consume = Callable[..., tuple[Tensor, TensorDict]]
 TRACING_NOISE = (
@@ -95,7 +97,10 @@ def _compiled_consume() -> Consume:
     """One for all memories, which finds by its guards what was compiled for the call at hand."""
     for message, category in TRACING_NOISE:
         warnings.filterwarnings("ignore", message, category)
-    compiled: Consume = torch.compile(_consume, backend=BACKEND, dynamic=False)
+    # The declared overloads of `compile` leave its limit out.
+    compiled: Consume = torch.compile(  # type: ignore[call-overload]
+        _consume, backend=BACKEND, dynamic=False, recompile_limit=MOST_GRAPHS
+    )
     return compiled
 
 

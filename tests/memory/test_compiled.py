@@ -139,6 +139,14 @@ def test_nothing_is_compiled_again_by_later_updates(traced, tools):
     assert num_graphs() == graphs
 
 
+def test_many_shapes_are_compiled(traced, tools):
+    core = tools.small("none")
+    compile_calls(core)
+    for steps in range(2, 14):
+        core(torch.randn(BATCH, steps, WIDTH), core.init_state(BATCH))
+    assert num_graphs() == 12
+
+
 def test_other_calls_stay_eager(traced, tools):
     core = tools.small("gated_delta_net")
     compile_calls(core)
