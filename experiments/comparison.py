@@ -61,9 +61,12 @@ def plain_table(groups: Sequence[Group], last: float) -> Comparison:
 
 def _regrets(groups: Sequence[Group], last: float) -> dict[str, list[Interval]]:
     """Name -> interval of every group."""
+    runs = [run for group in groups for run in group.runs]
+    lived = [run.episodes for run in runs if len(run.episodes)]
+    if lived and not any(episodes.regret().count for episodes in lived):
+        return _returns(groups, last)
     found: dict[str, list[Interval]] = {}
     shown = range(min(MAX_EPISODES, max(group.num_indices for group in groups)))
-    runs = [run for group in groups for run in group.runs]
     hides = any(np.isfinite(run.episodes.informed).any() for run in runs)
     for kind in ("normalised", "raw", "informed")[: 2 + hides]:
         for index in (*shown, None):
@@ -73,6 +76,17 @@ def _regrets(groups: Sequence[Group], last: float) -> dict[str, list[Interval]]:
         for name, path in EVALUATED.items():
             found[name] = [_evaluated(group, *path) for group in groups]
     return found
+
+
+def _returns(groups: Sequence[Group], last: float) -> dict[str, list[Interval]]:
+    """What can be said where no task has a reference: returns, and how far from the best group."""
+    returns = [group.final_returns(last) for group in groups]
+    means = [interval(values).mean for values in returns]
+    best = max((mean for mean in means if np.isfinite(mean)), default=np.nan)
+    return {
+        "return at the end": [interval(values) for values in returns],
+        "relative regret": [interval(best - values) for values in returns],
+    }
 
 
 def rich_table(table: Comparison) -> Table:

@@ -11,7 +11,7 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from .catalog import GROUPS
-from .episodes import Episodes
+from .episodes import Array, Episodes
 from .errors import RunError
 from .results import Curves, RunResult
 from .resume import flat
@@ -101,6 +101,11 @@ class Group:
     def final_regret(self, kind: str, last: float, index: int | None = None) -> Interval:
         """Regret (`normalised`, `raw` or `informed`) at the end; of one episode index or all."""
         return interval(self.final_values(kind, last, index))
+
+    def final_returns(self, last: float) -> Array:
+        """Mean return per episode at the end of every run `[num_runs]`, NaN without an episode."""
+        ends = [run.final_episodes(last).achieved for run in self.runs]
+        return np.array([end.mean() if len(end) else np.nan for end in ends])
 
     def final_by_task(self, last: float) -> Any:
         """Normalised regret of every task at the end of every run `[num_runs, num_tasks]`, NaN

@@ -11,7 +11,7 @@ import pytest
 from sojourn.experiments.command import main
 from sojourn.experiments.groups import group_runs
 from sojourn.experiments.results import RunResult
-from sojourn.experiments.tables import read_table
+from sojourn.experiments.tables import read_table, write_table
 
 Train = Callable[..., Path]
 Refuse = Callable[..., str]
@@ -153,3 +153,23 @@ def test_a_run_without_a_finished_episode_can_be_compared(train: Train) -> None:
     run = train("run", "num_steps=32")
     assert main(["compare", str(run), "output=out"]) == 0
     assert "-" in Path("out/comparison.md").read_text()
+
+
+def test_without_a_reference_returns_are_held_against_the_best_group(
+    workplace: Path, train: Train
+) -> None:
+    ends = {}
+    for name, *words in (("low", "memory_reset=never"), ("high",), ("higher", "seed=2")):
+        table = train(name, "num_steps=96", *words) / "episodes.csv"
+        columns = {key: list(column) for key, column in read_table(table).items()}
+        count = len(columns["step"])
+        columns |= {key: [np.nan] * count for key in ("optimal_return", "expected_return")}
+        ends[name] = {"low": 1.0, "high": 3.0, "higher": 5.0}[name]
+        write_table(table, columns | {"total_return": [ends[name]] * count})
+    assert main(["compare", "low", "high", "higher", "output=out"]) == 0
+    shown = read_table(Path("out/comparison.csv"))
+    assert not any("normalised" in name for name in shown)
+    assert shown["return at the end: mean"].tolist() == [1.0, 4.0]
+    assert shown["relative regret: mean"].tolist() == [3.0, 0.0]
+    assert shown["relative regret: num_runs"].tolist() == [1, 2]
+    assert all("nan" not in row for row in Path("out/comparison.md").read_text().splitlines())
