@@ -53,9 +53,16 @@ def found(name: str) -> list[Card]:
     card = card_of(name)
     if of_code or card is not None:
         return of_code or [card] if card is not None else of_code
-    close = nearest(name, cards()) or _with_word(name)
+    close = _naming(name) or nearest(name, cards()) or _with_word(name)
     advice = f"did you mean {' or '.join(close)}?" if close else "sojourn explain lists all"
     raise UsageError(f"explain {name}: no such number; {advice}")
+
+
+def _naming(name: str) -> list[str]:
+    """Names of which `name` is a word, such as U of `utility U`; the shortest first."""
+    words = {known: re.findall(r"\w+", known.lower()) for known in cards()}
+    found = [known for known, parts in words.items() if name.lower() in parts]
+    return sorted(found, key=len)[:3]
 
 
 def _with_word(name: str) -> list[str]:

@@ -59,12 +59,13 @@ Train every combination of settings and seeds, side by side, and compare them.
   sojourn study resume=latest                       the last study goes on
 
   study      a file of words, sweeps and where; sojourn list study; default none
-  jobs       runs side by side, one thread each; default auto: one for every core, on a cluster all
+  jobs       runs side by side, one thread each; default auto: one for every core that this
+             process may use, on a cluster all
   launcher   local | joblib | submitit | ray: who runs the members; default local. launcher.KEY is
              an option of it, such as launcher.slurm_partition=gpu
   part       a share such as 2/4: one job of an array on a cluster, all with the same output;
              default 1/1
-  only       members by name, as in only=gru__*,*__s1; default all
+  only       members by name, as in 'only=gru__*,*__s1'; default all
   match      none | parameters | state_bytes: widths are solved so that this equals the reference's;
              default none
   reference  the memory whose size is matched; default gated_delta_net
@@ -84,9 +85,10 @@ cut is resumed; one that fails is told at the end (exit code 1) and tried again 
 """
 LIST = """sojourn list [GROUP ...] [pictures=FILE.png]
 
-List what can be chosen, with what its file says of it.
+List what can be chosen: all names with their titles, or a group with what its files say.
 
-  GROUP     memory | stream | agent | trainer | experiment | probe | study | scale; default all
+  GROUP     memory | stream | agent | trainer | experiment | probe | study | scale; default the
+            names of all
   pictures  a file.png that draws what the first tasks of every stream look like, with the group
             stream; default none
 """

@@ -10,15 +10,18 @@ from omegaconf import OmegaConf
 from rich.text import Text
 from rich.tree import Tree
 
+from sojourn.envs import Stream
+
 from .build import Parts
 from .checkpoint import newest_first
 from .folder import RunFolder, write_atomically
 from .provenance import command_line, versions
-from .report import Sizes
+from .report import NO_REFERENCE, Sizes, comparators
 from .request import Request
 from .resume import drop_later, flat
 from .run import last_step
 
+MOST_NAMES = 5  # of tasks in a line
 ADAM_COPIES = 3  # a checkpoint holds every parameter and Adam's two moments
 
 
@@ -74,6 +77,22 @@ def estimate(request: Request, sizes: Sizes) -> str:
         f"memory state {sizes.state_bytes:,} bytes per lifetime; "
         f"a checkpoint takes about {max(0.1, checkpoint / 1e6):.1f} MB"
     )
+
+
+def unreferenced(stream: Stream) -> list[str]:
+    """A line about the tasks that no regret speaks of, where there are any.
+
+    Nothing where tasks follow the agent: to ask for a segment there is to draw it.
+    """
+    if stream.schedule.follows_agent:
+        return []
+    kinds = comparators(stream)
+    names = [name for name, kind in kinds.items() if kind == NO_REFERENCE]
+    if not names:
+        return []
+    shown = ", ".join(names[:MOST_NAMES]) + (" ..." if len(names) > MOST_NAMES else "")
+    spoken = "is of the other tasks alone" if len(names) < len(kinds) else "is not known"
+    return [f"without a reference (sojourn reference): {shown}; regret {spoken}"]
 
 
 def hyperparameters(request: Request) -> Mapping[str, Any]:

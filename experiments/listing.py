@@ -42,7 +42,11 @@ def list_groups(words: Sequence[str]) -> int:
     console = plain_console()
     if drawn:
         _draw(drawn[-1].removeprefix(PICTURES), groups)
-    for group in groups or COLUMNS:
+    if not groups:
+        for group in COLUMNS:
+            console.print(overview(group))
+        console.print("sojourn list GROUP tells more, as in: sojourn list memory", highlight=False)
+    for group in groups:
         console.print(group_table(group))
         if group == "stream" and plugins():
             console.print(plugin_table())
@@ -69,6 +73,17 @@ def plugin_table() -> Table:
     table.add_column("from", overflow="fold")
     for name, point in sorted(plugins().items()):
         table.add_row(name, Text(origin(point)))
+    return table
+
+
+def overview(group: str) -> Table:
+    """Name and title of every option of a group."""
+    table = Table(title=f"{group}=NAME", title_justify="left", show_header=False, box=None)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name in catalog.options(group):
+        title = catalog.header(catalog.text_of(group, name)).get("title", "")
+        table.add_row(name, Text(title))
     return table
 
 

@@ -22,6 +22,7 @@ from .tracker import MAX_EPISODES
 
 NUM_SEGMENTS = 20  # of a lifetime that are looked at for their tasks
 LAG_SEGMENTS = 256  # the same for the steps between a cue and its use: ladders grow slowly
+NO_REFERENCE = "none"  # kind of what nobody has measured
 LAST = 0.1  # fraction of a run that counts as its start or its end
 KINDS, INFORMED = "normalised | raw", " | against informed play"
 ORDINALS = ("1st", "2nd", "3rd", "4th", "5th")
@@ -80,7 +81,7 @@ def evaluation_summary(episodes: Episodes) -> dict[str, Any]:
 def comparators(stream: Stream) -> dict[str, str]:
     """Task name -> kind of its reference, and whether it is only provisional."""
     return {
-        name: "none" if found is None else found.kind + provisional(found)
+        name: NO_REFERENCE if found is None else found.kind + provisional(found)
         for name, found in references(stream).items()
     }
 

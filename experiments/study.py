@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import yaml  # type: ignore[import-untyped]
@@ -11,6 +12,7 @@ from .contrasts import ALL
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError
 from .folder import write_atomically
 from .groups import group_runs
+from .pace import clock
 from .progress import plain_console
 from .provenance import command_line
 from .results import RunResult
@@ -66,14 +68,21 @@ def _run(
     waiting = _waiting(places, members, wanted.trials)
     done, total = sum(find_row(places, member) is not None for member in members), len(members)
     failed: list[Outcome] = []
-    console.print(f"{total} {what}, {done} of them done; folder {places.folder}")
+    begin, jobs = time.monotonic(), min(wanted.num_jobs, max(1, len(waiting)))
+    side_by_side = f", {jobs} side by side" if waiting else ""
+    console.print(f"{total} {what}, {done} of them done{side_by_side}; folder {places.folder}")
+    ended = 0
 
     def say(outcome: Outcome) -> None:
-        nonlocal done
-        done += not outcome.error
+        nonlocal done, ended
+        done, ended = done + (not outcome.error), ended + 1
         failed.extend([outcome] if outcome.error else [])
         result = f"failed: {outcome.error}" if outcome.error else "done"
         line = f"[{done}/{total}] {outcome.member.name}: {result}, {outcome.seconds:.0f} s"
+        left = len(waiting) - ended
+        if left:
+            so_far = time.monotonic() - begin
+            line += f"; {left} left, about {clock(so_far / ended * left)} at the pace so far"
         console.print(line, markup=False, highlight=False)
 
     options = wanted.options

@@ -99,6 +99,7 @@ def _start(
         display.say(launch.config_tree(request))
         recorder.hyperparameters(launch.hyperparameters(request))
     sizes = launch.measure(parts)
+    remarks += launch.unreferenced(parts.stream)
     for remark in (launch.estimate(request, sizes), f"run folder {folder.path}", *remarks):
         recorder.note(remark)
     config = OmegaConf.to_yaml(request.config)

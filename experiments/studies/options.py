@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,12 +53,19 @@ class Options:
     mix_backends: str = "false"
 
     def jobs_of(self, num_members: int) -> int:
-        """`auto`: every core of this machine, or all members at once on a cluster, which queues
-        them.
+        """`auto`: every core that this process may use, or all members at once on a cluster, which
+        queues them.
         """
         if self.jobs is not None:
             return self.jobs
-        return max(1, num_members) if self.launcher in CLUSTERS else os.cpu_count() or 1
+        return max(1, num_members) if self.launcher in CLUSTERS else usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores that the system lets this process run on: a part of a machine may be all it has."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def read_options(words: Sequence[str]) -> tuple[Options, list[str]]:

@@ -157,6 +157,7 @@ def test_the_command_shows_cards_and_lists_them(capsys: pytest.CaptureFixture[st
     ("asked", "line"),
     [
         ("uitlity", "no such number; did you mean utility U"),
+        ("U", "did you mean utility U"),
         ("continual/regrett", "did you mean continual/regret"),
         ("zzzzzz", "sojourn explain lists all"),
     ],
