@@ -5,9 +5,10 @@ INSTALLED := .venv/.installed
 
 .PHONY: run test lint types tests slow bench docs parity clean
 
+run: FOLDER := runs/quickstart/make-$(shell date +%Y%m%d-%H%M%S)
 run: $(INSTALLED)  ## train the quickstart and leave regret.png
-	$(BIN)/sojourn train experiment=quickstart
-	cp runs/latest/regret.png regret.png
+	$(BIN)/sojourn train experiment=quickstart folder=$(FOLDER)
+	cp $(FOLDER)/regret.png regret.png
 
 test: lint types tests  ## lint + types + tests
 
@@ -48,6 +49,7 @@ parity: .venv-parity/.installed  ## results and speed beside flash-linear-attent
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sojourn needs Python >= 3.11: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
+	@echo 'installing into .venv (about 1.5 GB): minutes, without a word'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
