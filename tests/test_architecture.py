@@ -70,6 +70,13 @@ def test_the_type_checkers_see_every_room() -> None:
     assert links == {room: ROOT / room for room in (*DOORS, "configs")}
 
 
+def test_tables_and_figures_never_read_what_is_written_for_tensorboard() -> None:
+    """One module writes event files, and none reads them."""
+    files = [path for room in DOORS for path in sources(room)]
+    about = [p.name for p in files if any("tensorboard" in name for name in imports(p))]
+    assert about == ["board.py"]
+
+
 @pytest.mark.parametrize("room", DOORS)
 def test_files_and_functions_stay_readable(room: str) -> None:
     for path in sources(room):

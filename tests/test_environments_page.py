@@ -44,6 +44,18 @@ def test_the_five_minutes_run_as_printed(
     assert "my_envs:Thermostat" in episodes and "CartPole-v1" in episodes
 
 
+def test_the_command_of_envpool_runs_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("envpool", reason="the extra envpool is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(report, "draw_regret", lambda _: None)
+    (line,) = re.findall(r"^    sojourn (.*stream\.backend=envpool)$", PAGE, re.MULTILINE)
+    assert main([*shlex.split(line), *TINY]) == 0, capsys.readouterr()
+    config = (tmp_path / "runs" / "latest" / "config.yaml").read_text()
+    assert "backend: envpool" in config and "MiniGrid-DoorKey-5x5-v0" in config
+
+
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python_runs_as_printed(code: str) -> None:
     exec(compile(code, "environments.md", "exec"), {"__name__": "page"})
