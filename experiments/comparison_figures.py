@@ -46,11 +46,14 @@ def pictures(groups: Sequence[Group], last: float) -> list[Picture]:
     if borders:
         caption += " Grey lines: every lifetime meets its next task."
     windowed = [_curve(group, group.stack("normalised")) for group in groups]
+    single = max(group.num_indices for group in groups) == 1  # then both would say it again
     found = {
         "cumulative_regret": [_cumulative(groups, borders)],
         "windowed_regret": [Panel("Windowed regret", STEPS, REGRET, windowed, borders=borders)],
-        "regret_split": _split(groups, borders),
-        "regret_by_episode": [_by_episode(groups, index) for index in _indices(groups)],
+        "regret_split": [] if single else _split(groups, borders),
+        "regret_by_episode": []
+        if single
+        else [_by_episode(groups, index) for index in _indices(groups)],
         "regret_at_the_end": _at_the_end(groups, last),
         "performance_profile": [_profile(groups, last)],
     }

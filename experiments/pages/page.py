@@ -12,11 +12,12 @@ from . import document
 from .document import charts_of, noted, said
 from .markup import paragraphs, table, tag
 
+SINGLE = "No run has finished {}, or all tasks have one episode: there is nothing to tell apart."
 SECTIONS = {  # name of a picture -> heading of its section, what is said where there is no data
     "cumulative_regret": ("Cumulative regret", "No run has finished an episode."),
     "windowed_regret": ("Regret over life", "No run has finished an episode."),
-    "regret_split": ("Transient and residual regret", "No run has finished a task."),
-    "regret_by_episode": ("Regret by episode of a task", "No run has finished an episode."),
+    "regret_split": ("Transient and residual regret", SINGLE.format("a task")),
+    "regret_by_episode": ("Regret by episode of a task", SINGLE.format("an episode")),
     "regret_at_the_end": ("Regret at the end", "No run has finished an episode."),
     "performance_profile": ("Performance profile", "No run has finished an episode."),
     "memory": ("Memory over life", "No run has diagnostics: train with diagnostics_every=50."),

@@ -22,6 +22,7 @@ REGRETS = {
     "evaluation, regret": ("evaluation", "all", "normalised"),
     "evaluation, lost reward": ("evaluation", "lost_return", "mean"),
 }
+BY_EPISODE = ("regret, first episode", "regret, last episode")  # one number where tasks have one
 FACTS = {
     "parameters": ("num_parameters",),
     "state bytes": ("state_bytes",),
@@ -37,6 +38,8 @@ def study_rows(places: Places, members: Sequence[Member]) -> tuple[list[str], li
         if row is not None:
             groups.setdefault(member.group, []).append(row["summary"])
     shown = [name for name, path in REGRETS.items() if _any(groups, path)]
+    if all(len(row["regret_end"]["by_episode"]) <= 1 for rows in groups.values() for row in rows):
+        shown = [name for name in shown if name not in BY_EPISODE]
     header = ["group", "n", *shown, *FACTS, "privileged"]
     rows = []
     for label, summaries in groups.items():
@@ -52,7 +55,10 @@ def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """For the terminal."""
     table = Table(title="Normalised regret in the last 10 % of training", title_justify="left")
     for column in header:
-        table.add_column(column, justify="left" if column == "group" else "right")
+        if column == "group":
+            table.add_column(column, no_wrap=True)
+        else:
+            table.add_column(column, justify="right")
     for row in rows:
         table.add_row(*row)
     return table

@@ -16,7 +16,8 @@ from sojourn.experiments.tables import read_table, write_table
 Train = Callable[..., Path]
 Refuse = Callable[..., str]
 
-FIGURES = ("cumulative_regret", "windowed_regret", "regret_by_episode", "regret_at_the_end")
+FIGURES = ("cumulative_regret", "windowed_regret", "regret_at_the_end", "performance_profile")
+TOLD_APART = ("regret_by_episode", "regret_split")  # by the episodes of a task
 
 
 def test_a_comparison_writes_figures_their_data_and_tables(runs: Path) -> None:
@@ -32,6 +33,18 @@ def test_a_comparison_writes_figures_their_data_and_tables(runs: Path) -> None:
     table = read_table(Path("out/comparison.csv"))
     assert table["normalised regret, all episodes: num_runs"].tolist() == [2, 1]
     assert np.isnan(table["normalised regret, all episodes: low"]).tolist() == [False, True]
+
+
+def test_episodes_of_a_task_are_told_apart_where_it_has_several(train: Train) -> None:
+    for amount in (1, 3):
+        run = train(f"run{amount}", f"stream.length.amount={amount}", "slice_steps=32")
+        assert main(["compare", str(run), f"output=out{amount}"]) == 0
+        drawn = [Path(f"out{amount}", f"{name}.csv").exists() for name in TOLD_APART]
+        assert drawn == [amount > 1] * 2
+        page = Path(f"out{amount}/report.html").read_text()
+        assert page.count("all tasks have one episode") == (2 if amount == 1 else 0)
+    data = read_table(Path("out3/regret_by_episode.csv"))
+    assert set(data["panel"]) == {f"{name} episode of a task" for name in ("1st", "2nd", "3rd")}
 
 
 def test_adding_a_run_changes_no_other_number(runs: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,26 @@ import pytest
 from sojourn.envs import GymnasiumFamily, Length, MeasuredCurriculum, Stream, task_stream
 from sojourn.experiments import study as verb
 from sojourn.experiments.launch import unreferenced
-from sojourn.experiments.studies.member import Member
+from sojourn.experiments.studies import rows
+from sojourn.experiments.studies.member import Member, Places
 from sojourn.experiments.studies.options import read_options
 from sojourn.experiments.studies.plan import plan
 from sojourn.experiments.studies.play import Outcome
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, False), (3, True)])
+def test_the_table_tells_episodes_apart_where_tasks_have_several(
+    count: int, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"normalised": 0.5}
+    end = {"all": one, "by_episode": [one] * count}
+    sizes = {"num_parameters": 3, "state_bytes": 4, "steps": 5}
+    summary = {"regret_end": end, "evaluation": None, **sizes}
+    monkeypatch.setattr(rows, "read_row", lambda *_: {"summary": summary})
+    member = plan(["experiment=bandit", "memory=none", "seed=1"]).members[0]
+    header, _ = rows.study_rows(Places(Path()), [member])
+    assert [name in header for name in rows.BY_EPISODE] == [told] * 2
+    assert "regret, all" in header
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which cores a process has")
