@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: run test lint types tests slow bench docs parity clean
+.PHONY: run test extras lint types tests slow bench docs parity clean
 
 run: FOLDER := runs/quickstart/make-$(shell date +%Y%m%d-%H%M%S)
 run: $(INSTALLED)  ## train the quickstart and leave regret.png
@@ -11,6 +11,12 @@ run: $(INSTALLED)  ## train the quickstart and leave regret.png
 	cp $(FOLDER)/regret.png regret.png
 
 test: lint types tests  ## lint + types + tests
+
+extras: .venv/.extras  ## what tests of extras want; without it they are skipped by name
+
+.venv/.extras: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,foreign,video,joblib,submitit,ray,envpool]'
+	touch $@
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
