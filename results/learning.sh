@@ -27,6 +27,17 @@ held_out() { # STUDY: what its agents are asked on lifetimes that were never tra
     esac
 }
 
+lags() { # RUN KEPT: an agent of MiniGrid-Memory 11 in corridors of other lengths
+    local size length=stream.schedule.families.0.kwargs
+    mkdir -p "$2"
+    for size in 11 13 15 17 21 25; do
+        [ ! -e "$2/size_$size.csv" ] || continue
+        "$sojourn" evaluate "$1" conditions=carried,reset_episode num_lifetimes=64 segments=2 probe_lifetimes=0 \
+            "$length.size=$size" "$length.max_steps=$((10 * size))" "output=$1/lags/$size"
+        cp "$1/lags/$size/measures.csv" "$2/size_$size.csv"
+    done
+}
+
 run() { # STUDY WORDS ...
     local name=$1 runs=runs/learning/$1 kept=results/learning/$1 code=0 words member
     shift
@@ -49,6 +60,9 @@ run() { # STUDY WORDS ...
         "$sojourn" evaluate "$runs/runs/$member" $words "output=$runs/evaluations/$member"
         mkdir -p "$kept/evaluations"
         cp "$runs/evaluations/$member/measures.csv" "$kept/evaluations/$member.csv"
+    done
+    for member in "$runs"/runs/gated_delta_net__s1__*; do
+        if [ "$name" = minigrid_memory ] && [ -d "$member" ]; then lags "$member" "$kept/lags"; fi
     done
 }
 
