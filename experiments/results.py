@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 import yaml  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
 
 from .episodes import Episodes, cumulative_regret, regret_by_window, window_edges
 from .errors import RunError
 from .folder import is_locked, read_json
 from .measures.trained import TrainedSegments
+from .tables import Array as Array
 from .tables import Columns, read_table
 from .tracker import MAX_EPISODES
-
-Array = NDArray[Any]
 
 NUM_WINDOWS = 50
 CONFIG_FILE = "config.yaml"
