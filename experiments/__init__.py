@@ -1,6 +1,7 @@
 """The room that knows files, clocks and configuration.
 
-The command `sojourn` starts in `command`; every verb is a module: `train`, `compare`, `listing`.
+The command `sojourn` starts in `command`; every verb is a module, with a folder for
+what only it needs: `evaluate` and `evaluations`, `compare` and `comparisons`.
 `build` turns configuration into objects, `run` lives and trains, `results` reads a run folder back.
 In Python: `load` gives a trained agent back, `read_table` a run's tables.
 """

@@ -41,7 +41,7 @@ VERBS = {
     "list": Verb("listing", "list_groups", "[GROUP]", "list memories, streams, experiments"),
     "completion": Verb("complete", "completion", "bash|zsh|fish", "finish words on the tab key"),
 }
-SHOW = Verb("help", "show", "VERB", "what a verb reads")
+SHOW = Verb("manual.help", "show", "VERB", "what a verb reads")
 HELP_WORDS = ("--help", "-h", "help")
 
 

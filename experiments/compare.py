@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .backends import KEY, check_backends
-from .comparison import rich_table
-from .comparison_output import REPORT, Request, write_comparison
+from .comparisons.comparison import rich_table
+from .comparisons.groups import group_runs
+from .comparisons.output import REPORT, Request, write_comparison
 from .errors import EXIT_OK, RunError, UsageError, hint
 from .folder import LATEST, RUNS, latest_run
-from .groups import group_runs
 from .progress import plain_console
 from .results import CONFIG_FILE, RunResult
 

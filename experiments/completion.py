@@ -18,8 +18,8 @@ from . import catalog
 from .config import PATH_KEYS, compose_choices
 from .errors import UsageError
 from .folder import BEST, LATEST
-from .help import TEXTS, key_meanings, live_meanings, probe_keys, probe_named
-from .live_settings import default_config
+from .lives.settings import default_config
+from .manual.help import TEXTS, key_meanings, live_meanings, probe_keys, probe_named
 
 RUN_VERBS = ("evaluate", "live", "record", "compare")
 TRAINING_VERBS = ("train", "check-core", "reference", "study")

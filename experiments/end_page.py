@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .comparison import Comparison
+from .comparisons.comparison import Comparison
+from .drawing.panels import Picture
 from .evaluate import open_folder, write_findings
-from .evaluation_figures import pictures
-from .evaluation_findings import Findings
-from .evaluation_living import carry_out
-from .evaluation_page import PAGE, sections_of
-from .evaluation_request import request
+from .evaluations.figures import pictures
+from .evaluations.findings import Findings
+from .evaluations.living import carry_out
+from .evaluations.page import PAGE, sections_of
+from .evaluations.request import request
 from .folder import write_atomically
 from .loading import agent_of
 from .pages.document import Pictures, Sections, charts_of, noted, render
-from .panels import Picture
 from .report import ordinal, regret_picture
 from .results import RunResult
 from .stopping import StopRequest

@@ -10,12 +10,12 @@ import torch
 from omegaconf import OmegaConf
 
 from .errors import EXIT_OK, RunError, UsageError
-from .evaluation_figures import draw_figures, pictures
-from .evaluation_findings import Findings
-from .evaluation_living import carry_out, checkpoint_files
-from .evaluation_page import PAGE, evaluation_page
-from .evaluation_report import lines, rich_table, write_tables
-from .evaluation_request import Evaluation, request
+from .evaluations.figures import draw_figures, pictures
+from .evaluations.findings import Findings
+from .evaluations.living import carry_out, checkpoint_files
+from .evaluations.page import PAGE, evaluation_page
+from .evaluations.report import lines, rich_table, write_tables
+from .evaluations.request import Evaluation, request
 from .folder import write_atomically
 from .loading import agent_of
 from .progress import plain_console

@@ -8,8 +8,8 @@ from . import report
 from .build import Parts, derived_seed
 from .end_page import write_end_page
 from .episodes import Episodes
-from .evaluation import EVALUATION_LUCK, EVALUATION_STREAM, ending_row, evaluate
-from .evaluation_request import held_out_config, held_out_stream
+from .evaluations.frozen_lives import EVALUATION_LUCK, EVALUATION_STREAM, ending_row, evaluate
+from .evaluations.request import held_out_config, held_out_stream
 from .launch import measure
 from .request import Request
 from .results import RunResult

@@ -22,7 +22,7 @@ from sojourn.memory import state_bytes
 
 from . import checkpoint
 from .build import build
-from .evaluation_beside import FEW, RESETS
+from .evaluations.beside import FEW, RESETS
 from .folder import RunFolder
 from .pace import Duration, Pace
 from .progress import Quiet

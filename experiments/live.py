@@ -11,9 +11,9 @@ from omegaconf import OmegaConf
 
 from .errors import EXIT_FAILURE, EXIT_OK, RunError
 from .folder import LATEST_LIFE, RunFolder, write_atomically
-from .live_parts import LiveParts, build_parts
-from .live_request import LiveRequest, prepare
-from .living import Life
+from .lives.life import Life
+from .lives.parts import LiveParts, build_parts
+from .lives.request import LiveRequest, prepare
 from .progress import Display, choose_display
 from .provenance import command_line, versions
 from .resume import drop_later

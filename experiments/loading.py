@@ -14,7 +14,7 @@ from sojourn.envs import Crowd, Stream
 
 from . import resume
 from .build import build_agent, build_stream, seed_everything
-from .evaluation import frozen_copy
+from .evaluations.frozen_lives import frozen_copy
 from .settings import Settings
 from .spaces import load_agent
 

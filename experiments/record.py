@@ -11,7 +11,7 @@ from sojourn.agents import SharedLuck
 
 from .build import build_stream, derived_seed
 from .errors import EXIT_OK, RunError
-from .evaluation import EVALUATION_LUCK
+from .evaluations.frozen_lives import EVALUATION_LUCK
 from .loading import agent_of
 from .progress import plain_console
 from .recordings.film import Plan, film

@@ -16,13 +16,13 @@ from sojourn.agents import RandomPolicy
 from sojourn.envs import Evidence, Reference, is_provisional, reference_problem, reference_text
 
 from .errors import EXIT_OK
-from .evaluation import Condition
+from .evaluations.frozen_lives import Condition
 from .folder import write_atomically
 from .loading import load
 from .progress import plain_console
 from .provenance import version_of
-from .reference_play import Sample, play
-from .reference_request import ReferenceRequest, request
+from .references.play import Sample, play
+from .references.request import ReferenceRequest, request
 from .settings import Settings
 from .train import train
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 from sojourn.envs import Reference, Stream, Task, is_provisional
 
+from .drawing.figures import Curve, Panel, draw
+from .drawing.panels import Picture
 from .episodes import Episodes, Regret
-from .figures import Curve, Panel, draw
-from .panels import Picture
 from .privileges import privileges
 from .results import Array, RunResult
 from .tracker import MAX_EPISODES

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import yaml  # type: ignore[import-untyped]
 
-from .comparison_output import REPORT, Request, write_comparison
-from .contrasts import ALL
+from .comparisons.contrasts import ALL
+from .comparisons.groups import group_runs
+from .comparisons.output import REPORT, Request, write_comparison
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError
 from .folder import write_atomically
-from .groups import group_runs
 from .pace import clock
 from .progress import plain_console
 from .provenance import command_line

@@ -16,7 +16,7 @@ from . import launch, together
 from .build import Parts, build
 from .debugging import watched
 from .errors import EXIT_FAILURE, EXIT_OK, RunError, UsageError
-from .evaluation_beside import PeriodicEvaluation
+from .evaluations.beside import PeriodicEvaluation
 from .finish import finish
 from .folder import RunFolder
 from .progress import Display, choose_display, plain_console

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from matplotlib.ticker import EngFormatter, Locator, LogLocator, MaxNLocator
 
-from ..panels import COLOURS, STYLES, Array, Curve, Panel, limits
+from ..drawing.panels import COLOURS, STYLES, Array, Curve, Panel, limits
 from .markup import tag
 
 WIDTH, HEIGHT = 460, 300

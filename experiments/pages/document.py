@@ -13,8 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from ..comparison import Comparison
-from ..panels import COLOURS, Array, Picture, labels_of
+from ..comparisons.comparison import Comparison
+from ..drawing.panels import COLOURS, Array, Picture, labels_of
 from .chart import chart, colour, dashes
 from .heat import heat_map
 from .markup import json_script, paragraphs, table, tag

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from ..panels import Grid
+from ..drawing.panels import Grid
 from .markup import tag
 
 CELL, GAP = 46, 2

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..comparison import Comparison
+from ..comparisons.comparison import Comparison
 from ..measures.card import card_of
 from ..tables import Cell
 

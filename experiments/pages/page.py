@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..comparison import Comparison
-from ..panels import Picture
+from ..comparisons.comparison import Comparison
+from ..drawing.panels import Picture
 from . import document
 from .document import charts_of, noted, said
 from .markup import paragraphs, table, tag

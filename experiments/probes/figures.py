@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..figures import DOTS_PER_INCH, draw
-from ..panels import COLOURS, Curve, Panel
+from ..drawing.figures import DOTS_PER_INCH, draw
+from ..drawing.panels import COLOURS, Curve, Panel
 from ..statistics import band
 from .member import Result
 from .summary import Group

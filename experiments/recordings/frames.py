@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from ..panels import COLOURS
+from ..drawing.panels import COLOURS
 from .film import Shot
 
 WIDTH, PICTURE, TEXT, PLOT = 340, 320, 108, 44  # pixels

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from .. import checkpoint, resume
 from ..build import derived_seed
 from ..errors import RunError, UsageError, hint
-from ..evaluation import EVALUATION_STREAM
+from ..evaluations.frozen_lives import EVALUATION_STREAM
 from ..option_values import truth, whole
 from .movie import NEEDS, can_write
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.command import main
-from sojourn.experiments.groups import group_runs
+from sojourn.experiments.comparisons.groups import group_runs
 from sojourn.experiments.results import RunResult
 from sojourn.experiments.tables import read_table, write_table
 

@@ -9,8 +9,7 @@ import pytest
 
 from sojourn.experiments import report
 from sojourn.experiments.command import main
-from sojourn.experiments.comparison_figures import matrix_pictures
-from sojourn.experiments.evaluated import (
+from sojourn.experiments.comparisons.evaluated import (
     SHOWN,
     Evaluated,
     Scores,
@@ -18,10 +17,11 @@ from sojourn.experiments.evaluated import (
     matrix_grids,
     transfer_table,
 )
-from sojourn.experiments.groups import Group, group_runs
+from sojourn.experiments.comparisons.figures import matrix_pictures
+from sojourn.experiments.comparisons.groups import Group, group_runs
+from sojourn.experiments.drawing.panels import Grid
 from sojourn.experiments.measures.trained import TrainedSegments
 from sojourn.experiments.pages.heat import heat_map
-from sojourn.experiments.panels import Grid
 from sojourn.experiments.results import RunResult
 from sojourn.experiments.tables import Cell, read_table, write_table
 

@@ -11,8 +11,8 @@ from omegaconf import OmegaConf
 from sojourn.experiments import catalog
 from sojourn.experiments.command import VERBS
 from sojourn.experiments.completion import choices_in, complete, option_meanings
-from sojourn.experiments.help import key_meanings, key_rows
 from sojourn.experiments.keys import all_keys
+from sojourn.experiments.manual.help import key_meanings, key_rows
 
 
 def ends(line: str) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sojourn.experiments.contrast_statistics import (
+from sojourn.experiments.comparisons.contrast_statistics import (
     holm,
     improvement,
     interquartile_mean,

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sojourn.experiments.contrasts import aggregate_table, contrast_table, contrasts, declare
+from sojourn.experiments.comparisons.contrasts import (
+    aggregate_table,
+    contrast_table,
+    contrasts,
+    declare,
+)
 from sojourn.experiments.errors import UsageError
 
 

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from sojourn.experiments import evaluate, report
 from sojourn.experiments.catalog import text_of
 from sojourn.experiments.command import main
-from sojourn.experiments.evaluation_conditions import CONDITIONS
+from sojourn.experiments.evaluations.conditions import CONDITIONS
 from sojourn.experiments.report import evaluation_line
 from sojourn.experiments.tables import read_table
 

@@ -19,10 +19,10 @@ from sojourn.experiments.build import build_stream
 from sojourn.experiments.command import main
 from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.errors import UsageError
-from sojourn.experiments.evaluation_conditions import CONDITIONS, LEARNERS, checked_conditions
-from sojourn.experiments.evaluation_living import inheritance
-from sojourn.experiments.evaluation_request import held_out_config, request
-from sojourn.experiments.evaluation_split import seen_note, share_seen
+from sojourn.experiments.evaluations.conditions import CONDITIONS, LEARNERS, checked_conditions
+from sojourn.experiments.evaluations.living import inheritance
+from sojourn.experiments.evaluations.request import held_out_config, request
+from sojourn.experiments.evaluations.split import seen_note, share_seen
 from sojourn.experiments.measures.lifetimes import mean_regret
 from sojourn.experiments.measures.lives import Lives
 from sojourn.experiments.tables import read_table

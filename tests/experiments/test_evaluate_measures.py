@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from sojourn.experiments.evaluation_conditions import Half
-from sojourn.experiments.evaluation_matrix import matrix_rows
-from sojourn.experiments.evaluation_measures import (
+from sojourn.experiments.evaluations.conditions import Half
+from sojourn.experiments.evaluations.matrix import matrix_rows
+from sojourn.experiments.evaluations.measures import (
     Row,
     condition_rows,
     doubling,
     paired_rows,
 )
-from sojourn.experiments.evaluation_report import lines, markdown, rich_table
+from sojourn.experiments.evaluations.report import lines, markdown, rich_table
 from sojourn.experiments.measures.forgetting import Matrix
 from sojourn.experiments.measures.lives import Lives
 from sojourn.experiments.statistics import interval

@@ -18,10 +18,10 @@ from sojourn.envs import (
     Stream,
 )
 from sojourn.experiments.command import main
-from sojourn.experiments.evaluation import ending_row, frozen_copy
-from sojourn.experiments.evaluation_matrix import outer_rows
-from sojourn.experiments.evaluation_measures import Row
-from sojourn.experiments.evaluation_outer import (
+from sojourn.experiments.evaluations.frozen_lives import ending_row, frozen_copy
+from sojourn.experiments.evaluations.matrix import outer_rows
+from sojourn.experiments.evaluations.measures import Row
+from sojourn.experiments.evaluations.outer import (
     OuterTasks,
     chosen_checkpoints,
     probe_checkpoint,

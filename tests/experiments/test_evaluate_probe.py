@@ -17,9 +17,15 @@ from sojourn.envs import (
     Stream,
     replay,
 )
-from sojourn.experiments.evaluation import Budget, Condition, ending_row, frozen_copy, lives
-from sojourn.experiments.evaluation_conditions import Half, learners, left_out, segments_lived
-from sojourn.experiments.evaluation_probe import Probes, probe
+from sojourn.experiments.evaluations.conditions import Half, learners, left_out, segments_lived
+from sojourn.experiments.evaluations.frozen_lives import (
+    Budget,
+    Condition,
+    ending_row,
+    frozen_copy,
+    lives,
+)
+from sojourn.experiments.evaluations.probe import Probes, probe
 from sojourn.experiments.measures.lifetimes import mean_regret
 from sojourn.experiments.measures.lives import Lives
 from sojourn.memory import GRU, Stack

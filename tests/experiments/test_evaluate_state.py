@@ -9,8 +9,8 @@ from torch import nn
 
 from sojourn.agents import Agent, Rollout, SharedLuck, plasticity
 from sojourn.envs import BernoulliBandit, Crowd, Length, NeverRepeating, Stream
-from sojourn.experiments.evaluation import Budget, frozen_copy
-from sojourn.experiments.evaluation_state import (
+from sojourn.experiments.evaluations.frozen_lives import Budget, frozen_copy
+from sojourn.experiments.evaluations.state import (
     WINDOW,
     Clock,
     cost_rows,

@@ -10,14 +10,15 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from sojourn.experiments import catalog, comparison_output, evaluate, report
+from sojourn.experiments import catalog, evaluate, report
 from sojourn.experiments.build import build_memory
 from sojourn.experiments.command import main
-from sojourn.experiments.evaluation_figures import wide_table
+from sojourn.experiments.comparisons import output as comparison_output
+from sojourn.experiments.drawing.panels import Grid, grid_table, panel_table
+from sojourn.experiments.evaluations.figures import wide_table
 from sojourn.experiments.explain import found, markdown
-from sojourn.experiments.live_tables import SHOWN
+from sojourn.experiments.lives.tables import SHOWN
 from sojourn.experiments.measures.card import COORDINATES, card_of, cards
-from sojourn.experiments.panels import Grid, grid_table, panel_table
 from sojourn.experiments.probes.summary import NUMBERS
 from sojourn.memory import diagnose
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sojourn.experiments.figures import Curve, Panel, draw
+from sojourn.experiments.drawing.figures import Curve, Panel, draw
 from sojourn.experiments.tables import read_table
 
 

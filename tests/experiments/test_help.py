@@ -11,12 +11,12 @@ from omegaconf import OmegaConf
 from sojourn.experiments import catalog, compare
 from sojourn.experiments.command import VERBS, main
 from sojourn.experiments.completion import option_meanings
-from sojourn.experiments.evaluation_request import OPTIONS as EVALUATE
-from sojourn.experiments.help import TEXTS, key_meanings, key_rows
+from sojourn.experiments.evaluations.request import OPTIONS as EVALUATE
+from sojourn.experiments.manual.help import TEXTS, key_meanings, key_rows
 from sojourn.experiments.probes.plan import DEFAULTS as PROBE
 from sojourn.experiments.recordings.request import OPTIONS as RECORD
-from sojourn.experiments.reference_request import OPTIONS as REFERENCE
-from sojourn.experiments.reference_request import PATHS
+from sojourn.experiments.references.request import OPTIONS as REFERENCE
+from sojourn.experiments.references.request import PATHS
 from sojourn.experiments.studies.options import DEFAULTS as STUDY
 
 OPTIONS: Mapping[str, Iterable[str]] = {

@@ -1,6 +1,6 @@
 """LaTeX tables hold what they are given, and nothing in it is read as a command."""
 
-from sojourn.experiments.latex import escaped, latex_table
+from sojourn.experiments.comparisons.latex import escaped, latex_table
 
 
 def test_a_table_has_the_rules_of_booktabs() -> None:

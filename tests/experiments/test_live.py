@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from sojourn.experiments import checkpoint, living
+from sojourn.experiments import checkpoint
 from sojourn.experiments.command import main
-from sojourn.experiments.live_parts import build_parts
-from sojourn.experiments.live_request import prepare
+from sojourn.experiments.lives import life as living
+from sojourn.experiments.lives.parts import build_parts
+from sojourn.experiments.lives.request import prepare
 from sojourn.experiments.loading import load
 from sojourn.experiments.progress import Quiet
 from sojourn.experiments.tables import read_table

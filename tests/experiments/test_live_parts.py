@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sojourn.experiments.bounded_table import BoundedTable, Kept, newest, thinned
-from sojourn.experiments.learning_value import MOST_BATCHES, LearningValue
+from sojourn.experiments.lives.bounded_table import BoundedTable, Kept, newest, thinned
+from sojourn.experiments.lives.learning_value import MOST_BATCHES, LearningValue
 from sojourn.experiments.tables import read_table
 
 KINDS = {"thinned": thinned, "newest": newest}

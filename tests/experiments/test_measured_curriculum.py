@@ -10,7 +10,7 @@ import numpy as np
 
 from sojourn.experiments import checkpoint
 from sojourn.experiments.command import main
-from sojourn.experiments.groups import group_runs
+from sojourn.experiments.comparisons.groups import group_runs
 from sojourn.experiments.results import RunResult
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sojourn.experiments.evaluation_conditions import Half
-from sojourn.experiments.evaluation_matrix import matrix_rows
-from sojourn.experiments.evaluation_measures import Row, condition_rows, paired_rows
+from sojourn.experiments.evaluations.conditions import Half
+from sojourn.experiments.evaluations.matrix import matrix_rows
+from sojourn.experiments.evaluations.measures import Row, condition_rows, paired_rows
 from sojourn.experiments.measures.forgetting import Matrix
 
 from .test_measures import lives_of

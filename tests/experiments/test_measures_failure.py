@@ -12,8 +12,8 @@ from sojourn.envs import (
     Stream,
     failure_and_slowness,
 )
-from sojourn.experiments.evaluation import Budget, Condition, ending_row, lives
-from sojourn.experiments.evaluation_measures import condition_rows
+from sojourn.experiments.evaluations.frozen_lives import Budget, Condition, ending_row, lives
+from sojourn.experiments.evaluations.measures import condition_rows
 from sojourn.experiments.measures.lifetimes import failure_split, mean_regret
 from sojourn.experiments.measures.lives import Lives
 from sojourn.experiments.report import success_tasks

@@ -12,7 +12,7 @@ from sojourn.envs import EpisodeRecord, read_reference, task_stream
 from sojourn.experiments import report
 from sojourn.experiments.command import main
 from sojourn.experiments.folder import read_json
-from sojourn.experiments.reference_play import sample_of
+from sojourn.experiments.references.play import sample_of
 
 from .conftest import AGENT
 

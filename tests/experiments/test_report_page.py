@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.command import main
-from sojourn.experiments.comparison import Comparison
+from sojourn.experiments.comparisons.comparison import Comparison
+from sojourn.experiments.drawing.panels import Curve, Panel, Picture
 from sojourn.experiments.pages.document import MAX_BYTES
 from sojourn.experiments.pages.page import Page, render
-from sojourn.experiments.panels import Curve, Panel, Picture
 from sojourn.experiments.tables import read_table
 
 SECTIONS = [

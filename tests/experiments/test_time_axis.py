@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sojourn.experiments.groups import group_runs
+from sojourn.experiments.comparisons.groups import group_runs
+from sojourn.experiments.comparisons.time_axis import common_borders, memory_panels
 from sojourn.experiments.pages.chart import chart
 from sojourn.experiments.results import RunResult
-from sojourn.experiments.time_axis import common_borders, memory_panels
 
 
 def groups_of(*paths: Path) -> Any:
