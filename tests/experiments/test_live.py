@@ -118,7 +118,7 @@ def test_the_twin_keeps_the_parameters_of_the_start(tiny_run: Path, live: Live) 
 
 
 def test_learning_that_ruins_the_policy_is_taken_back(live: Live) -> None:
-    words = ["num_steps=320", "num_lifetimes=4", "learning_rate=3.0", "guard.tolerance=0.001"]
+    words = ["num_steps=320", "num_lifetimes=4", "learning_rate=1.0", "guard.tolerance=0.001"]
     life = live("ruined", *words)
     windows = read_table(life / "windows.csv")
     back = windows["verdict"] == "rolled_back"

@@ -79,7 +79,7 @@ def test_one_retention_per_head_is_the_scalar_solver(tools, name, taken_at):
     """KDA is Gated DeltaNet, Comba with d = 1 and D = 0 too (erasing first), GLA a RetNet."""
     heads = {"width": WIDTH, "num_heads": 2, "key_width": 4, "value_width": 3}
     channel = tools.build(name, **heads, rule__correction=0.0).double()
-    scalar = tools.build("gated_delta_net" if name != "gla" else "linear_attention", **heads)
+    scalar = tools.build("gated_delta_net" if name != "gla" else "retnet", **heads)
     scalar.double()
     if name == "comba":
         nn.init.constant_(channel.rule.feedback, 1e3)
