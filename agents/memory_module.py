@@ -42,8 +42,9 @@ class MemoryModule(TensorDictModuleBase):  # type: ignore[misc]  # tensordict ha
     after the last step. At a start the clock of an `anchored` memory is the stored one.
 
     `commit_key` names the flag that moves the snapshot of a memory that reads from one (such as
-    `("observation", "episode_start")` of a `LifetimeEnv`). Raises ValueError for a memory that
-    grows with every token, and for one that reads from a snapshot without a `commit_key`.
+    `("observation", "episode_start")` of a `LifetimeEnv`); value estimators want `shifted=True` for
+    it, as next observations alone do not say where a commit was. Raises ValueError for a memory
+    that grows with every token, and for one that reads from a snapshot without a `commit_key`.
     """
 
     def __init__(
