@@ -29,10 +29,7 @@ needs = {
     name: pytest.mark.skipif(find_spec(name) is None, reason=f"the package {name} is not here")
     for name in OTHERS
 }
-INSTALLED = [
-    pytest.param(name, marks=[needs[name], *([] if name == "joblib" else [pytest.mark.slow])])
-    for name in OTHERS
-]
+INSTALLED = [pytest.param(name, marks=needs[name]) for name in OTHERS]
 
 
 def rows(study: Path) -> dict[str, dict[str, Any]]:
