@@ -69,6 +69,7 @@ from .restart import Restart as Restart
 from .returns import Credit as Credit
 from .returns import cut_points as cut_points
 from .returns import lifetime_advantages as lifetime_advantages
+from .reward_scales import RewardScales as RewardScales
 from .rollout import Actor as Actor
 from .rollout import Ending as Ending
 from .rollout import MemoryReset as MemoryReset

@@ -34,9 +34,10 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
     Under `observation` lie the channels of the stream and what an agent is told beside them,
     `action_mask` included (`sojourn.envs.Crowd`); after a step also `episode_terminated`,
     `episode_truncated`, `episode_done` and `task_end` bool, `expected_reward` (NaN unknown) and
-    `reward_scale` float32, all `[B, 1]`. `action` is int64 `[B]`; float32 `[B, num_reals]` where
-    there is nothing to choose; else nested `choices` int64 `[B, num_choices]` and `reals`. Actions
-    that the mask rules out are refused; `rand_action` draws legal ones.
+    `reward_scale` float32 (1 without a reference), all `[B, 1]`. `action` is int64 `[B]`; float32
+    `[B, num_reals]` where there is nothing to choose; else nested `choices` int64
+    `[B, num_choices]` and `reals`. Actions that the mask rules out are refused; `rand_action` draws
+    legal ones.
 
     A finite lifetime ends truncated, an endless one never. A reset of rows whose lifetime has
     ended, or of all rows, begins their next lifetimes, and leaves those alone that have just begun;
@@ -123,7 +124,7 @@ class LifetimeEnv(EnvBase):  # type: ignore[misc]  # torchrl has no type hints
             "episode_done": _column(step.terminated | step.truncated),
             "task_end": _column(step.task_end),
             "expected_reward": _column(step.expected_reward),
-            "reward_scale": _column(step.reward_scale),
+            "reward_scale": _column(np.nan_to_num(step.reward_scale, nan=1.0)),
         }
         return TensorDict(parts, batch_size=self.batch_size)
 

@@ -1,12 +1,14 @@
 """From what happened to what it was worth: training reward, advantages and value targets of a
 slice.
 
-g_t = c r_t with c = 1 / (ceiling - floor) of the task in play, so that every task counts alike. The
-optimum itself is never subtracted: with episodes of variable length that would reward stalling.
+g_t = c r_t with c = 1 / (ceiling - floor) of the task in play, or 1 / (s.d. of its returns so far)
+where it has no reference, so that every task counts alike. The optimum itself is never subtracted:
+with episodes of variable length that would reward stalling.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -14,12 +16,13 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 from torchrl.objectives.value.functional import vtrace_advantage_estimate
 
-from sojourn.envs import check_choice
+from sojourn.envs import EpisodeRecord, check_choice
 
 from .boundary_discounts import boundary_discounts
 from .normalise import RunningScale
 from .ranks import mean_over_ranks
 from .returns import Credit, cut_points, lifetime_advantages
+from .reward_scales import RewardScales
 from .schedules import Schedule, as_schedule
 
 TrainingReward = Literal["sampled", "expected"]
@@ -32,9 +35,10 @@ class LifetimeReturns(nn.Module):
 
     `reward="expected"` trains on the simulator's expected reward where it knows it (same mean, less
     noise; the agent still observes the sampled one). `reward_scale="task"` divides rewards by the
-    gap between the task's ceiling and floor. `advantage_scale="task"` normalises advantages within
-    each task, so that rare tasks are heard. `episode_discount` and `task_discount` count for every
-    episode and task end that lies between a step and a reward, beside the `discount` of the steps.
+    gap between the task's ceiling and floor, or as `reward_scales` say where there is none.
+    `advantage_scale="task"` normalises advantages within each task, so that rare tasks are heard.
+    `episode_discount` and `task_discount` count for every episode and task end that lies between a
+    step and a reward, beside the `discount` of the steps.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class LifetimeReturns(nn.Module):
         self.reward, self.reward_scale = reward, reward_scale
         self.advantage_scale = advantage_scale
         self.scale = RunningScale()
+        self.reward_scales = RewardScales()
 
     def check_credit(self, credit: Credit) -> None:
         """Raise ValueError where a rollout took its values for another `credit`."""
@@ -74,6 +79,19 @@ class LifetimeReturns(nn.Module):
                 f"credit: the rollout cuts at {credit!r}, the returns at {self.credit!r}; "
                 "give both the same"
             )
+
+    def add_episodes(self, episodes: Iterable[EpisodeRecord]) -> None:
+        """Take in the episodes that ended in a slice, of all ranks, once it was learned from.
+
+        The value scale begins anew where the reward of a task has come to another scale.
+        """
+        if self.reward_scale == "task" and self.reward_scales.add(episodes):
+            self.scale.restart()
+
+    def restart(self) -> None:
+        """Forget all values and returns."""
+        self.scale.restart()
+        self.reward_scales.restart()
 
     @torch.no_grad()
     def prepare(
@@ -160,7 +178,9 @@ class LifetimeReturns(nn.Module):
         if self.reward == "expected":
             known = torch.isfinite(steps["expected_reward"])
             reward = torch.where(known, steps["expected_reward"], reward)
-        return reward * steps["reward_scale"] if self.reward_scale == "task" else reward
+        if self.reward_scale == "none":
+            return reward
+        return reward * self.reward_scales.of(steps)
 
     def _scale_advantage(self, advantage: Tensor, steps: TensorDict) -> Tensor:
         if self.advantage_scale == "batch":

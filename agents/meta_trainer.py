@@ -101,10 +101,11 @@ class MetaTrainer:
         distance = renew(extras.slice_start, self.agent, rollout, trajectory, measured)
         if extras.staleness_every > 0 or extras.slice_start == "replay":
             metrics["memory/staleness"] = distance
+        lived = [episode for part in from_all_ranks(episodes) for episode in part]
+        self.returns.add_episodes(lived)
         self.strategy.after(rollout, trajectory)
         self.updates += 1
         metrics["charts/reward_per_step"] = float(trajectory.steps["reward"].mean())
-        lived = [episode for part in from_all_ranks(episodes) for episode in part]
         return Iteration(metrics_over_ranks(metrics), lived)
 
     def update(
@@ -179,12 +180,13 @@ class MetaTrainer:
         return value
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimiser, value scale, heads, strategy and minibatch luck; the agent's weights are the
-        agent's own.
+        """Optimiser, scales of values and rewards, heads, strategy and minibatch luck; the agent's
+        weights are the agent's own.
         """
         saved = {
             "optimizer": self.optimizer.state_dict(),
             "returns": self.returns.state_dict(),
+            "reward_scales": self.returns.reward_scales.state_dict(),
             "heads": self.heads.state_dict(),
             "strategy": self.strategy.state_dict(),
             "strategy_kind": type(self.strategy).__name__,
@@ -204,6 +206,7 @@ class MetaTrainer:
             moments = without_heads(saved["optimizer"], self.optimizer, self.agent)
             self.optimizer.load_state_dict(moments)
         self.returns.load_state_dict(saved["returns"])
+        self.returns.reward_scales.load_state_dict(saved.get("reward_scales", {}))
         self.generator.set_state(saved["generator"])
         self.updates = saved.get("updates", 0)
         if saved.get("strategy_kind") == type(self.strategy).__name__:

@@ -1,6 +1,6 @@
 """The reset twin of finetuning: at every task end all that was learned is thrown away.
 
-    theta <- theta0,   no moments in the optimiser, no value scale, memories anew
+    theta <- theta0,   no moments in the optimiser, no scales, memories anew
 
 What continuing costs or brings is the difference to this twin under one seed.
 """
@@ -40,7 +40,7 @@ class Restart(Strategy):
         for parameter, value in zip(self.parameters, self.initial, strict=True):
             parameter.copy_(value)
         self.learner.optimizer.state.clear()
-        self.learner.returns.scale.restart()
+        self.learner.returns.restart()
         rollout.pending_reset = np.ones_like(rollout.pending_reset)
 
     def state_dict(self) -> dict[str, Any]:

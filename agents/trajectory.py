@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -32,9 +34,10 @@ class Trajectory:
     `steps` `[B, T]` holds `observation` (nested), `action`, `log_prob`, `value`, `next_value`,
     `reward`, `expected_reward`, `reward_scale`, `task`, `reset` and the flags `terminated`,
     `truncated`, `task_end`, `lifetime_end`. `next_value` is the value of what follows a step: of
-    the true final observation where credit is cut at a truncated episode; `task` numbers the tasks
-    of the slice; `knowledge` `[B, T, K]` is there where a critic asked for it. `state` `[B]` is the
-    memory before the first step, `credit` where credit is cut.
+    the true final observation where credit is cut at a truncated episode; `task` is the task's
+    `task_number`; `reward_scale` is NaN where it has no reference; `knowledge` `[B, T, K]` is there
+    where a critic asked for it. `state` `[B]` is the memory before the first step, `credit` where
+    credit is cut.
     """
 
     steps: TensorDict
@@ -50,7 +53,6 @@ class TrajectoryBuilder:
         self.observations: list[dict[str, Tensor]] = []
         self.columns: dict[str, list[Tensor]] = {}
         self.final_values: dict[int, Tensor] = {}
-        self.task_numbers: dict[str, int] = {}
 
     def add_decision(
         self, observation: dict[str, Tensor], reset: Array, decision: Decision
@@ -66,8 +68,7 @@ class TrajectoryBuilder:
     def add_outcome(self, step: CrowdStep, tasks: list[str], final_value: Tensor | None) -> None:
         if final_value is not None:
             self.final_values[len(self.observations) - 1] = final_value
-        numbers = [self.task_numbers.setdefault(task, len(self.task_numbers)) for task in tasks]
-        self._append(task=torch.tensor(numbers, device=self.device))
+        self._append(task=torch.tensor([task_number(t) for t in tasks], device=self.device))
         self._append(**to_tensors({n: getattr(step, n) for n in OUTCOME}, self.device))
 
     def _append(self, **tensors: Tensor) -> None:
@@ -88,6 +89,12 @@ class TrajectoryBuilder:
             followed = steps["next_value"][:, t]
             steps["next_value"][:, t] = torch.where(steps["truncated"][:, t], final_value, followed)
         return Trajectory(TensorDict(steps, batch_size=shape), start, self.credit)
+
+
+@lru_cache(maxsize=1024)
+def task_number(name: str) -> int:
+    """A number below 2^63 that a task of this name has in every slice, process and run."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:

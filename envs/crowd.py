@@ -17,7 +17,7 @@ from .episodes import UNKNOWN, CrowdStep, EpisodeRecord, Status, episode_record,
 from .faults import EnvironmentFault, FaultLog
 from .interface import Array, Interface, Observation
 from .knowledge import knowledge
-from .regret import valid_reference
+from .regret import reference_gap, valid_reference
 from .rows import ActionLog, RowCounters
 from .stream import Stream
 from .task import Reference, Segment
@@ -188,8 +188,7 @@ class Crowd:
         in_steps = segment.length.unit == "steps"
         self._step_limit[row] = segment.length.amount if in_steps else NEVER
         self._references[row] = reference = valid_reference(segment.task.reference)
-        gap = 1.0 if reference is None else reference.ceiling - reference.floor
-        self._reward_scale[row] = 1.0 / gap
+        self._reward_scale[row] = 1.0 / reference_gap(reference)
 
     def _begin_episode(self, row: int) -> None:
         self._counters.begin_episode(row)

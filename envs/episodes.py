@@ -68,7 +68,7 @@ class CrowdStep:
     `final_observation` (None when no episode ended) is what the rows saw before that. `reward` and
     `expected_reward` (NaN unknown) are float32; `terminated`, `truncated`, `task_end` and
     `lifetime_end` bool. `reward_scale` float32 is 1 / (ceiling - floor) of the task that gave the
-    reward, 1 where it has no valid reference. A cut or failed episode counts as truncated.
+    reward, NaN where it has no valid reference. A cut or failed episode counts as truncated.
     """
 
     observation: Observation

@@ -61,6 +61,14 @@ def bandit_stream(seed: int = 0, pulls: int = 5, **kwargs: object) -> Stream:
     return Stream(NeverRepeating([family]), Length(2), seed=seed, **kwargs)  # type: ignore[arg-type]
 
 
+def unmeasured_crowd(num_lifetimes: int, **rows: int) -> Crowd:
+    """Lives of bandits that nobody has told a floor and a ceiling of."""
+    family = BernoulliBandit(num_arms=3, num_pulls=5)
+    family.reference = None  # type: ignore[assignment]
+    stream = Stream(NeverRepeating([family]), Length(2), seed=0)
+    return Crowd(stream, num_lifetimes, **rows)
+
+
 @pytest.fixture(params=CORES)
 def core_name(request: pytest.FixtureRequest) -> str:
     """Every registered memory core."""

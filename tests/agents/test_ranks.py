@@ -29,7 +29,7 @@ from sojourn.agents.lifetime_returns import standardise, standardise_over_ranks
 from sojourn.agents.ranks import from_all_ranks, mean_over_ranks, metrics_over_ranks
 from sojourn.envs import Crowd
 
-from .conftest import bandit_stream, make_agent
+from .conftest import bandit_stream, make_agent, unmeasured_crowd
 
 RANKS, LIFETIMES, STEPS, UPDATES = 2, 4, 6, 2
 Worker = Callable[[], Any]
@@ -106,6 +106,17 @@ def train(num_minibatches: int) -> dict[str, Any]:
     return told(rollout, learner(rollout, num_minibatches))
 
 
+def train_unmeasured() -> dict[str, Any]:
+    own = LIFETIMES // num_ranks()
+    crowd = unmeasured_crowd(own, first_lifetime=rank() * own, stride=LIFETIMES)
+    rollout = Rollout(make_agent(crowd.interface).double(), crowd, seed=5)
+    trainer = learner(rollout)
+    for _ in range(2):
+        trainer.iterate(rollout, 15, 0.0)
+    weights = [p.detach() for p in rollout.agent.parameters()]  # type: ignore[attr-defined]
+    return {"weights": weights, "scales": trainer.state_dict()["reward_scales"]}
+
+
 class InStep(MetaTrainer):
     """One process whose minibatches are those of all ranks together."""
 
@@ -146,6 +157,14 @@ def test_two_ranks_are_one_process(tmp_path: Path, num_minibatches: int) -> None
     for metrics in (*whole["metrics"], *ranks[0]["metrics"]):
         del metrics["losses/explained_variance"]
     assert_close(ranks[0], whole)
+
+
+def test_two_ranks_know_the_same_scales_of_rewards(tmp_path: Path) -> None:
+    ranks, alone = in_ranks(tmp_path, train_unmeasured), train_unmeasured()
+    ((count, *_),) = alone["scales"].values()
+    assert count == 2 * LIFETIMES * 3
+    assert ranks[0]["scales"] == ranks[1]["scales"] == alone["scales"]
+    assert_close(ranks[0]["weights"], alone["weights"])
 
 
 def resumed(saved: dict[str, Any]) -> dict[str, Any]:
