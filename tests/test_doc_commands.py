@@ -71,6 +71,13 @@ def test_pages_that_others_run_are_there() -> None:
         assert name in PAGES and name in (DOCS.parent / "tests" / file).read_text()
 
 
+@pytest.mark.parametrize(
+    "page", sorted([*DOCS.glob("**/*.md"), DOCS.parent / "README.md"]), ids=lambda page: page.name
+)
+def test_verbs_inside_sentences_are_known(page: Path) -> None:
+    assert set(re.findall(r"`sojourn ([^\s`]+)", page.read_text())) <= {*VERBS}
+
+
 @pytest.mark.parametrize("line", sorted(set(EVERY)))
 def test_verbs_and_keys_are_known(line: str) -> None:
     verb, *words = words_of(line)
