@@ -12,6 +12,7 @@ from .comparisons.groups import group_runs
 from .comparisons.output import REPORT, Request, write_comparison
 from .errors import EXIT_FAILURE, EXIT_OK, UsageError
 from .folder import write_atomically
+from .markdown import markdown_table
 from .pace import clock
 from .progress import plain_console
 from .provenance import command_line
@@ -22,7 +23,7 @@ from .studies.member import Member, Places, find_row, state_of, write_row
 from .studies.plan import Plan, plan
 from .studies.play import TO_RUN, Outcome
 from .studies.resumption import keep_words, resumed_words
-from .studies.rows import markdown, rich_table, study_rows
+from .studies.rows import rich_table, study_rows
 from .studies.runner import run_members
 from .studies.tuning import Trial, Tuned, choose, is_pending
 
@@ -146,7 +147,7 @@ def _report(places: Places, members: Sequence[Member], tuned: Mapping[str, Tuned
         return
     if tuned:
         header, rows = [*header, "tuned"], [[*row, tuned[row[0]].line()] for row in rows]
-    write_atomically(places.folder / "study.md", markdown(header, rows))
+    write_atomically(places.folder / "study.md", markdown_table(header, rows) + "\n")
     console.print(rich_table(header, rows))
     kept = [find_row(places, member) for member in members]
     finished = [places.folder / "runs" / row.stem for row in kept if row is not None]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sojourn.experiments.markdown import markdown_table
 from sojourn.experiments.statistics import interval
 from sojourn.experiments.tables import read_table
 
@@ -38,11 +39,11 @@ def main() -> None:
         print(f"\n## {study}\n")
         groups = grouped(ROOT / study / "members")
         head = ["members", "n", *COLUMNS, "parameters", "state bytes", "steps"]
-        print("\n".join(table(head, [row(name, of) for name, of in groups.items()])))
+        print(markdown_table(head, [row(name, of) for name, of in groups.items()]))
         asked = sorted((ROOT / study / "evaluations").glob("*.csv"))
         if asked:
             print()
-            print("\n".join(table(["member", "condition", *MEASURES], conditions(asked))))
+            print(markdown_table(["member", "condition", *MEASURES], conditions(asked)))
 
 
 def grouped(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -94,12 +95,6 @@ def conditions(files: Sequence[Path]) -> list[list[str]]:
             for condition, found in values.items()
         ]
     return lines
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Markdown."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
-    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 if __name__ == "__main__":

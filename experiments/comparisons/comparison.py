@@ -10,6 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from ..folder import write_atomically
+from ..markdown import markdown_table
 from ..privileges import cell, privileges
 from ..report import ordinal, regret_scale
 from ..statistics import BOOTSTRAP_FROM, Interval, interval
@@ -102,8 +103,7 @@ def rich_table(table: Comparison) -> Table:
 
 def write_tables(folder: Path, table: Comparison, groups: Sequence[Group]) -> None:
     """comparison.md, comparison.csv and comparison.tex."""
-    lines = ["| " + " | ".join(cells) + " |" for cells in (table.header, *table.rows)]
-    lines.insert(1, "|" + "---|" * len(table.header))
+    lines = [markdown_table(table.header, table.rows)]
     lines += ["", *(f"* {note}" for note in table.notes), "", "Runs:", ""]
     lines += [f"* {group.label}: {run.path}" for group in groups for run in group.runs]
     lines += ["", "Configuration differences:", ""]

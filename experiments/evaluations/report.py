@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ..folder import write_atomically
+from ..markdown import markdown_table
 from ..measures.card import card_of
 from ..report import ordinal
 from ..tables import Cell, write_table
@@ -54,15 +55,13 @@ def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:
     """A line for every measure, a column for every condition."""
     conditions = list(dict.fromkeys(row.condition for row in rows))
     lines = [f"# {title}", "", *(f"* {note}" for note in notes), ""]
-    lines += [
-        "| | measure | " + " | ".join(conditions) + " |",
-        "|" + "---|" * (len(conditions) + 2),
-    ]
+    told: list[list[str]] = []
     cells = {(row.measure, row.condition): cell_text(row) for row in rows}
     for code, measure in dict.fromkeys((row.code, row.measure) for row in rows):
         shown = [cells.get((measure, name), "") for name in conditions]
         if any(cell not in ("", ABSENT) for cell in shown):
-            lines.append(f"| {code} | {measure} | " + " | ".join(shown) + " |")
+            told.append([code, measure, *shown])
+    lines.append(markdown_table(["", "measure", *conditions], told, num_texts=2))
     remarks = [
         f"* {row.measure}, {row.condition}: {row.note}"
         for row in rows

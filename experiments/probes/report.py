@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from ..build import build_memory
 from ..catalog import header as file_header
 from ..catalog import text_of
+from ..markdown import markdown_table
 from .figures import draw_overview, draw_probe
 from .member import Member, Result
 from .named_rules import named_rules
@@ -21,7 +22,6 @@ from .summary import (
     Rules,
     detail,
     group_results,
-    markdown,
     overview,
     rich_table,
     rule_table,
@@ -45,14 +45,14 @@ def report(wanted: Plan, results: Sequence[Result]) -> Iterator[RenderableType]:
     sections, remarks = [], _remarks(wanted, groups)
     table = overview(groups)
     if len(tasks) > 1:
-        sections.append(("Mean scores", markdown(*table)))
+        sections.append(("Mean scores", markdown_table(*table)))
         draw_overview(wanted.output, *table, {name: task.chance for name, task in tasks.items()})
         yield rich_table("Mean scores", *table)
     for probe, task in tasks.items():
         of_probe = [group for group in groups if group.probe == probe]
         title = f"{probe}: score at {task.size} {task.size_name}, chance {task.chance:.3g}"
         about = file_header(text_of("probe", probe))["title"]
-        sections.append((title, f"{about}.\n\n{markdown(*detail(of_probe))}"))
+        sections.append((title, f"{about}.\n\n{markdown_table(*detail(of_probe))}"))
         draw_probe(wanted.output, probe, task, of_probe)
         if len(tasks) == 1:
             yield rich_table(title, *detail(of_probe))
@@ -60,7 +60,7 @@ def report(wanted: Plan, results: Sequence[Result]) -> Iterator[RenderableType]:
         rules, unmeasured = measure_rules(wanted.members)
         remarks += unmeasured
         for name, title in RULE_TABLES.items():
-            sections.append((title, markdown(*rule_table(rules, name))))
+            sections.append((title, markdown_table(*rule_table(rules, name))))
             if len(tasks) == 1 and name in ("recall", "overwriting"):
                 yield rich_table(title, *rule_table(rules, name))
     if remarks:

@@ -129,12 +129,5 @@ def write_summary(
     write_table(folder / "probes.csv", columns)
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(cells) + " |" for cells in (header, *rows)]
-    lines.insert(1, "|" + "---|" * len(header))
-    return "\n".join(lines)
-
-
 def _whole(value: float) -> str:
     return f"{value:,.0f}" if np.isfinite(value) else "-"

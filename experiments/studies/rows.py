@@ -64,12 +64,6 @@ def rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same for a page."""
-    lines = [header, ["---", *["--:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
 def _interval(summaries: Sequence[Row], path: Sequence[Any]) -> Interval:
     return interval([_read(summary, path) for summary in summaries])
 
