@@ -60,7 +60,8 @@ LEARNERS = {
     ),
 }
 ONE_EPISODE = Length(1)
-KNOWN = (*CONDITIONS, *LEARNERS)
+DESCRIPTIONS = CONDITIONS | {name: said for name, (_, said) in LEARNERS.items()}
+KNOWN = tuple(DESCRIPTIONS)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ..measures.horizon import retained
 from ..measures.lifetimes import regret_of_index
 from ..measures.lives import Lives
 from ..measures.paired import paired_regret
-from ..measures.segments import Segments, segments_of
+from ..measures.segments import Segments, reached, segments_of
 from ..statistics import band, interval
 from ..tables import Cell, write_table
 from .findings import Findings, Outer
@@ -85,7 +85,7 @@ def _split(segments: Segments, heading: str, unit: str) -> Picture:
 
 def _utility(carried: Lives, twin: Lives, heading: str, unit: str) -> Picture | None:
     paired = paired_regret(carried, twin)
-    places = np.unique(paired.segment)[:MOST_PLACES]
+    places = reached(paired.segment)[:MOST_PLACES]
     if len(places) < 2:
         return None
     curve = _curve("U", places + 1, [paired.of_segment(int(place)) for place in places])
@@ -152,9 +152,7 @@ def _picture(
 
 
 def _by_segment(label: str, segments: Segments, values: Array) -> Curve:
-    places, lives = np.unique(segments.segment, return_counts=True)
-    # Of lives limited by steps only fast ones have late segments: their mean would mislead.
-    places = places[2 * lives >= lives.max(initial=0)][:MOST_PLACES]
+    places = reached(segments.segment)[:MOST_PLACES]
     return _curve(label, places + 1, [values[segments.segment == place] for place in places])
 
 

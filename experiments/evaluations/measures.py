@@ -31,7 +31,7 @@ from ..measures.paired import (
     paired_return,
     visits_of,
 )
-from ..measures.segments import adaptation, segments_of
+from ..measures.segments import adaptation, reached, segments_of
 from ..report import ordinal
 from ..statistics import Interval, interval
 from ..tracker import MAX_EPISODES
@@ -94,6 +94,8 @@ def condition_rows(
         yield row("M11", f"trend of {part} regret per segment", trend(segments, part))
     yield row("M12", "score, worst tenth of episodes", worst_score(lives))
     for age in doubling(int(segments.segment.max(initial=-1)) + 1):
+        if age - 1 not in reached(segments.segment):
+            continue
         yield row("M16", f"score in segment {age} of life", score_at_age(segments, age - 1))
     for lag in sorted(set((lags or {}).values())):
         values = score_at_lag(lives, lags or {}, lag)

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from ..comparisons.comparison import Comparison
 from ..drawing.panels import Picture
 from ..pages.document import Pictures, charts_of, noted, render, said
+from ..pages.markup import paragraphs
 from ..tables import Cell
+from .conditions import DESCRIPTIONS
 from .findings import Findings
 from .measures import Row
 from .report import ABSENT, cell_text
@@ -16,11 +18,11 @@ PAGE = "report.html"
 # Key -> heading, codes of the measures in its table, pictures, what is said where there is neither.
 SECTIONS: Mapping[str, tuple[str, Sequence[str], Sequence[str], str]] = {
     "episode": ("Regret by episode of a task", ("M1", "M2"), ("regret_by_episode",), ""),
-    "task": ("Regret by task of a life", ("M4", "M9", "M10", "M11"), ("regret_by_task",), ""),
+    "task": ("Regret by task of a life", ("M4", "M10", "M11"), ("regret_by_task",), ""),
     "split": ("Transient and residual regret", ("M3",), ("regret_split",), ""),
     "transfer": (
         "Transfer: what having lived is worth",
-        ("M5", "M8", "M15", "pair"),
+        ("M5", "M8", "M9", "M15", "pair"),
         ("utility",),
         "Lives of one task have nothing to carry over.",
     ),
@@ -61,9 +63,16 @@ def sections_of(
         table = measures_table([row for row in rows if row.code in codes])
         charts = "".join(charts_of(pictures[name], labels) for name in names if name in pictures)
         content = charts + (noted(table) if table.rows else "")
+        if key == "episode":
+            content += paragraphs(_conditions(table.header[1:]))
         if content or empty:
             made[key] = (heading, content or said(empty))
     return made
+
+
+def _conditions(names: Sequence[str]) -> list[str]:
+    """What becomes of the memory under every condition."""
+    return [f"{name}: {DESCRIPTIONS[name]}" for name in names]
 
 
 def measures_table(rows: Sequence[Row]) -> Comparison:

@@ -49,6 +49,15 @@ class Segments:
         return Segments(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
+def reached(segment: Array) -> Array:
+    """The places in life, in order, that at least half as many lives reached as any place.
+
+    Of lives limited by steps only fast ones have later segments: their mean would mislead.
+    """
+    places, lives = np.unique(segment, return_counts=True)
+    return np.asarray(places[2 * lives >= lives.max(initial=0)])
+
+
 def segments_of(lives: Lives, gaps: Mapping[str, float] | None = None) -> Segments:
     """A row for every segment that was lived to its end; `gaps` as in `Lives.regret`."""
     whole = lives.whole_segments()

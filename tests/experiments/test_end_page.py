@@ -59,6 +59,7 @@ def test_the_page_says_all_of_it(run: Path) -> None:
     assert places == sorted(places)
     for said in (
         "first 10 % of the steps",
+        f"reset_task: {CONDITIONS['reset_task']}",
         "utility U of having lived",
         "forgetting at a boundary",
         "transient regret",

@@ -111,6 +111,12 @@ def test_scores_by_age_and_by_lag_are_rows() -> None:
     assert not any("lag" in row.measure for row in condition_rows("carried", lives_of()))
 
 
+def test_an_age_that_few_lives_reached_is_no_row() -> None:
+    lives = lives_of([SCORES[0], SCORES[1][:2], SCORES[1][:2]])
+    shown = {row.measure for row in condition_rows("carried", lives)}
+    assert "score in segment 2 of life" in shown and "score in segment 3 of life" not in shown
+
+
 @pytest.mark.parametrize(("most", "ages"), [(0, []), (1, [1]), (2, [1, 2]), (7, [1, 2, 4, 7])])
 def test_ages_double_up_to_the_last(most: int, ages: list[int]) -> None:
     assert doubling(most) == ages
