@@ -57,7 +57,9 @@ def end_page(result: RunResult, found: Findings, shown: Sequence[Picture]) -> st
         cost, costs = made.pop("cost"), _costs(result.summary)
         start = charts_of(thinned[training.name], labels) + noted(_training(result.summary))
         notes = Comparison((), (), {}, found.notes)
+        short = {"short": made.pop("short")} if "short" in made else {}
         return {
+            **short,
             "training": ("Regret over training", start),
             **made,
             "cost": (cost[0], noted(costs) + cost[1]),

@@ -11,6 +11,7 @@ from ..pages.markup import paragraphs
 from ..tables import Cell
 from .conditions import DESCRIPTIONS
 from .findings import Findings
+from .in_short import in_short
 from .measures import Row
 from .report import ABSENT, cell_text
 
@@ -58,7 +59,8 @@ def sections_of(
     rows: Sequence[Row], pictures: Pictures, labels: Sequence[str]
 ) -> dict[str, tuple[str, str]]:
     """Key -> (heading, table and charts) of everything that was measured."""
-    made = {}
+    short = in_short(rows)
+    made = {"short": ("In short", paragraphs(short))} if short else {}
     for key, (heading, codes, names, empty) in SECTIONS.items():
         table = measures_table([row for row in rows if row.code in codes])
         charts = "".join(charts_of(pictures[name], labels) for name in names if name in pictures)

@@ -28,6 +28,7 @@ ENDS = [
     "evaluation.steps=150",
 ]
 SECTIONS = (
+    "In short",
     "Regret over training",
     "Regret by episode of a task",
     "Regret by task of a life",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.evaluations.conditions import Half
+from sojourn.experiments.evaluations.in_short import in_short
 from sojourn.experiments.evaluations.matrix import matrix_rows
 from sojourn.experiments.evaluations.measures import (
     Row,
@@ -109,6 +110,20 @@ def test_scores_by_age_and_by_lag_are_rows() -> None:
     assert value(rows, "score in segment 3 of life") == pytest.approx(0.85)
     assert value(rows, "score at a lag of 12 steps") == pytest.approx(0.3)
     assert not any("lag" in row.measure for row in condition_rows("carried", lives_of()))
+
+
+def test_what_was_found_is_said_in_short() -> None:
+    said = []
+    for change in (-0.1, 0.0, 0.1):
+        twin = [[[u + change for u in segment] for segment in life] for life in SCORES]
+        tables = {"carried": lives_of(), "reset_task": lives_of(twin)}
+        rows = [*condition_rows("carried", tables["carried"]), *paired_rows(tables, HALF)]
+        regret, parts, transfer = in_short(rows)
+        assert "0.492" in regret and regret.endswith("in their order: 0.683, 0.300.")
+        assert "0.192" in parts and "0.300" in parts
+        said.append(transfer.split("(transfer) ")[1].split(":")[0])
+    assert said == ["helps", "makes no difference that can be seen", "hurts"]
+    assert in_short([]) == []
 
 
 def test_an_age_that_few_lives_reached_is_no_row() -> None:
