@@ -23,7 +23,7 @@ held_out() { # STUDY: what its agents are asked on lifetimes that were never tra
     minigrid_memory)
         echo conditions=carried,reset_episode,frozen,random num_lifetimes=64 segments=8 probe_lifetimes=0 ;;
     recurring_grids)
-        echo conditions=carried,reset_task,random num_lifetimes=16 segments=12 ;;
+        echo conditions=carried,reset_task,random num_lifetimes=16 segments=12 checkpoints=all ;;
     esac
 }
 
@@ -39,7 +39,7 @@ lags() { # RUN KEPT: an agent of MiniGrid-Memory 11 in corridors of other length
 }
 
 run() { # STUDY WORDS ...
-    local name=$1 runs=runs/learning/$1 kept=results/learning/$1 code=0 words member
+    local name=$1 runs=runs/learning/$1 kept=results/learning/$1 code=0 words member matrix
     shift
     mkdir -p "$runs/members" "$kept/members"
     cp -n "$kept"/members/*.json "$runs/members/" 2>/dev/null || true
@@ -60,6 +60,11 @@ run() { # STUDY WORDS ...
         "$sojourn" evaluate "$runs/runs/$member" $words "output=$runs/evaluations/$member"
         mkdir -p "$kept/evaluations"
         cp "$runs/evaluations/$member/measures.csv" "$kept/evaluations/$member.csv"
+        matrix=$runs/evaluations/$member/outer_matrix.csv
+        if [ -e "$matrix" ]; then
+            mkdir -p "$kept/outer_matrices"
+            cp "$matrix" "$kept/outer_matrices/$member.csv"
+        fi
     done
     for member in "$runs"/runs/gated_delta_net__s1__*; do
         if [ "$name" = minigrid_memory ] && [ -d "$member" ]; then lags "$member" "$kept/lags"; fi
