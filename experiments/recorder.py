@@ -109,7 +109,9 @@ class Recorder:
 
 
 def summary_line(metrics: Mapping[str, float]) -> str:
-    """One line about the present: speed, return, regret by episode of a task, memory norm."""
+    """One line about the present: speed, return, regret by episode of a task, tasks that a life has
+    met (mean over lives), norm of the memory.
+    """
     by_episode = [
         f"{value:.2f}"
         for name, value in metrics.items()
@@ -119,7 +121,7 @@ def summary_line(metrics: Mapping[str, float]) -> str:
         "steps/s": _number(metrics, "time/steps_per_second", ",.0f"),
         "return": _number(metrics, "charts/episodic_return", ".3g"),
         "regret by episode": " ".join(by_episode) or "-",
-        "task": _number(metrics, "continual/task_index", ".1f"),
+        "tasks so far": _number(metrics, "continual/task_index", ".1f"),
         "memory norm": _number(metrics, "memory/state_norm", ".3g"),
     }
     return "  ".join(f"{name} {text}" for name, text in shown.items())

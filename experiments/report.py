@@ -195,8 +195,8 @@ def evaluation_line(evaluation: Mapping[str, Any]) -> str:
     informed = evaluation["all"].get("informed") is not None
     return (
         f"evaluation on {evaluation['num_lifetimes']:,} fresh lifetimes: "
-        f"return {_with_error(reached)}, regret {_with_error(lost)} per episode, "
-        f"{KINDS}{INFORMED if informed else ''} {_cell([evaluation['all']], 0)}"
+        f"return per episode {_with_error(reached)}, lost to the reference {_with_error(lost)}; "
+        f"regret {KINDS}{INFORMED if informed else ''} {_cell([evaluation['all']], 0)}"
     )
 
 
