@@ -20,15 +20,16 @@ from sojourn.envs import Array, Channel, Crowd, Segment, Stream, random_actions
 from . import catalog
 from .build import make
 from .errors import RunError
+from .recordings.camera import MODE, need_no_screen
 
 COLUMNS, TASKS, STEPS, SEED = 4, 4, 72, 0
 GAP = 6  # pixels between pictures
 SIDE = 160  # pixels of a picture
-MODE = "rgb_array"
 
 
 def draw_gallery(path: Path, names: Sequence[str] | None = None) -> None:
     """Write a picture with a panel per shipped stream; raises RunError where that fails."""
+    need_no_screen()
     names = catalog.options("stream") if names is None else names
     num_rows = -(-len(names) // COLUMNS)
     figure = Figure(figsize=(16, 1.9 * num_rows), layout="constrained")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +13,7 @@ from .errors import EXIT_OK, RunError
 from .evaluations.frozen_lives import EVALUATION_LUCK
 from .loading import agent_of
 from .progress import plain_console
+from .recordings.camera import need_no_screen
 from .recordings.film import Plan, film
 from .recordings.frames import frames, save_gif
 from .recordings.movie import save_mp4
@@ -24,7 +24,7 @@ from .settings import Settings
 def record(words: Sequence[str]) -> int:
     """Run `sojourn record`; returns the exit code. Nothing of the run is changed."""
     wanted = request(words)
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # what draws with SDL looks for a screen
+    need_no_screen()
     torch.set_num_threads(int(wanted.config.num_threads))
     stream = build_stream(wanted.config, wanted.seed)
     plan = Plan(

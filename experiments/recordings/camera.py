@@ -5,6 +5,7 @@ Tasks are wrapped one by one: seeds, instances and references are those of the s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable
 from typing import Any
 
@@ -17,6 +18,17 @@ from ..errors import RunError
 
 Env = gymnasium.Env[Any, Any]
 MODE = "rgb_array"
+# What draws with pygame starts all of it, windows and sound.
+SCREENLESS = {"SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
+
+
+def need_no_screen() -> None:
+    """Let nothing that environments draw with look for a screen or a loudspeaker.
+
+    What the user has set stays. To be called before the first picture.
+    """
+    for name, value in SCREENLESS.items():
+        os.environ.setdefault(name, value)
 
 
 class Camera:

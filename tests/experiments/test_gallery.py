@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from sojourn.envs import Stream
 from sojourn.experiments import catalog
 from sojourn.experiments.command import main
 from sojourn.experiments.gallery import SIDE, STEPS, draw_gallery, first_steps, picture_of
+from sojourn.experiments.recordings.camera import SCREENLESS
 
 
 def stream(name: str) -> Stream:
@@ -51,3 +55,19 @@ def test_the_verb_writes_a_picture(workplace: Path, monkeypatch: pytest.MonkeyPa
 def test_only_streams_have_pictures(refuse: Callable[..., str]) -> None:
     assert "only streams" in refuse("list", "memory", "pictures=a.png")
     assert "ends in .png" in refuse("list", "streams", "pictures=a")
+
+
+@pytest.mark.slow
+def test_pictures_start_no_screen_and_no_sound_and_say_nothing(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\n"
+        "from sojourn.experiments.gallery import draw_gallery\n"
+        "draw_gallery(Path('some.png'), ['mountain_car_offsets'])\n"
+        "import sys\n"
+        "print('pygame' in sys.modules)"
+    )
+    hidden = {"DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", *SCREENLESS}
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (told.stdout, told.stderr) == ("True\n", "")

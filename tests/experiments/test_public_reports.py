@@ -3,6 +3,7 @@ statistics: each is a test here or one of those named below.
 """
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from sojourn.experiments.command import main
 from sojourn.experiments.folder import RunFolder
 from sojourn.experiments.loading import load
 from sojourn.experiments.measures.forgetting import Matrix, accuracy, backward_transfer
+from sojourn.experiments.recordings.camera import SCREENLESS
 
 HERE = Path(__file__).parent
 TESTS = {
@@ -61,6 +63,7 @@ TESTS = {
     "Gymnasium#356, #1322, #1327, Minigrid#504: videos need moviepy or a screen": (
         "test_public_reports.py::test_a_recording_needs_no_moviepy_and_no_screen",
         "test_record.py::test_mp4_without_its_extra_is_refused_by_name",
+        "test_gallery.py::test_pictures_start_no_screen_and_no_sound_and_say_nothing",
     ),
     "sample-factory#313: a checkpoint with NumPy numbers cannot be loaded": (
         "test_checkpoint.py::test_content_comes_back_as_it_was",
@@ -122,9 +125,10 @@ def test_a_recording_needs_no_moviepy_and_no_screen(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "moviepy", None)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", *SCREENLESS):
         monkeypatch.delenv(name, raising=False)
     assert main(["record", f"{runs}/delta-1", "steps=3", "output=life.gif"]) == 0
+    assert {name: os.environ.get(name) for name in SCREENLESS} == SCREENLESS
     assert Path("life.gif").read_bytes().startswith(b"GIF8")
 
 
