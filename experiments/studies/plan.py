@@ -93,7 +93,8 @@ def make_member(choices: Mapping[str, str], words: Sequence[str]) -> Member:
     words = _last_of_each_key(words)
     seeds = [word.partition("=")[2] for word in words if word.startswith("seed=")]
     if not seeds or not seeds[0].isdecimal():
-        raise UsageError("seed: a study needs seeds that are given, as in seed=0..4")
+        given = f"seed={seeds[0]}" if seeds else "seed"
+        raise UsageError(f"{given}: a study needs seeds given as whole numbers, as in seed=0..4")
     words = [word for word in words if not word.startswith("seed=")]
     config = _settings(tuple(words)).copy()
     config.seed = int(seeds[0])

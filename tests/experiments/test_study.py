@@ -123,6 +123,8 @@ def test_sizes_are_matched() -> None:
     ("words", "message"),
     [
         (["memory=gru"], "seed: a study needs seeds"),
+        (["memory=gru", "seed=4..0"], "seed=4..0: a study needs seeds given as whole numbers"),
+        (["memory=gru", "seed=null"], "seed=null: a study needs seeds given as whole numbers"),
         (["memory=gruu", "seed=1"], "did you mean gru?"),
         (["study=bandits"], "did you mean bandit or moving_bandit?"),
         (["memory=gru", "seed=1", "jobs=0"], "jobs=0"),
