@@ -29,7 +29,9 @@ VERBS = {
     "evaluate": Verb("evaluate", "evaluate", "RUN [key=value ...]", "live held-out lifetimes"),
     "live": Verb("live", "live", "RUN [key=value ...]", "live on and on, learning all the while"),
     "explain": Verb("explain", "explain", "[METRIC ...]", "what a number is, and what it hides"),
-    "compare": Verb("compare", "compare", "RUN ... [key=value ...]", "compare runs, with a page"),
+    "compare": Verb(
+        "compare", "compare", "RUN|STUDY ... [key=value ...]", "compare runs, with a page"
+    ),
     "check-core": Verb(
         "check_core", "check_core", "memory=NAME|FILE.yaml [key=value ...]", "check a memory's laws"
     ),

@@ -17,6 +17,7 @@ from .errors import EXIT_OK, RunError, UsageError, hint
 from .folder import LATEST, RUNS, latest_run
 from .progress import plain_console
 from .results import CONFIG_FILE, RunResult
+from .studies.member import Places
 
 OPTIONS = ("output", "last", "unfinished", "reference", "declared", KEY)
 
@@ -74,7 +75,7 @@ def parse_options(words: Sequence[str]) -> Options:
 def find_runs(patterns: Sequence[str]) -> list[Path]:
     """Run folders that the words name, each once; raises for a word that names none."""
     if not patterns:
-        raise UsageError("compare: expected run folders, patterns or latest")
+        raise UsageError("compare: expected run folders, studies, patterns or latest")
     found: dict[Path, Path] = {}
     for pattern in patterns:
         for path in _matches(pattern):
@@ -115,14 +116,21 @@ def _matches(pattern: str) -> list[Path]:
     if (path / CONFIG_FILE).is_file():
         return [path]
     if path.is_dir():
-        inside = _runs_among(path.iterdir())
+        inside = _runs_among(path.iterdir()) or _runs_of_study(path)
         if inside:
             return inside
-        raise UsageError(f"{pattern}: not a run folder (it has no {CONFIG_FILE})")
-    inside = _runs_among(Path(name) for name in glob.glob(pattern))
+        raise UsageError(f"{pattern}: neither a run (it has no {CONFIG_FILE}) nor a folder of runs")
+    named = sorted(map(Path, glob.glob(pattern)))
+    inside = _runs_among(named) or [run for path in named for run in _runs_of_study(path)]
     if not inside:
-        raise UsageError(f"{pattern}: no run there; give run folders, a folder of runs or latest")
+        raise UsageError(f"{pattern}: no run there; give runs, folders of runs, studies or latest")
     return inside
+
+
+def _runs_of_study(path: Path) -> list[Path]:
+    """The runs of the members that the folder of a study holds; none where it is no study."""
+    runs = Places(path).runs
+    return _runs_among(runs.iterdir()) if runs.is_dir() else []
 
 
 def _runs_among(paths: Iterable[Path]) -> list[Path]:

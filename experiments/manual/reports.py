@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-COMPARE = """sojourn compare RUN ... [key=value ...]
+COMPARE = """sojourn compare RUN|STUDY ... [key=value ...]
 
 Compare finished runs: a page for the browser, regret curves with bands over seeds, tables.
 
   sojourn compare 'runs/bandit/*'
-  sojourn compare runs/studies/bandit/runs reference=gru declared=delta_net,titans
+  sojourn compare runs/studies/bandit reference=gru declared=delta_net,titans
 
-  RUN         a run folder, a folder of runs, a pattern such as 'runs/bandit/*', or latest
+  RUN         a run folder, a folder of runs, a study, a pattern such as 'runs/bandit/*', or latest
   output      folder for report.html, figures, their data and tables; default
               runs/comparisons/TIME
   last        part of a run that counts as its end: a fraction of its steps or a number of episodes;

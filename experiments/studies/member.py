@@ -78,8 +78,13 @@ class Places:
     def row(self, member: Member) -> Path:
         return self.folder / "members" / f"{member.name}.json"
 
+    @property
+    def runs(self) -> Path:
+        """Where the folders of the members lie."""
+        return self.folder / "runs"
+
     def run(self, member: Member) -> Path:
-        return self.folder / "runs" / member.name
+        return self.runs / member.name
 
     def output(self, member: Member) -> Path:
         """What the member's process printed."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sojourn.experiments.command import main
+from sojourn.experiments.compare import find_runs
 from sojourn.experiments.comparisons.groups import group_runs
 from sojourn.experiments.results import RunResult
 from sojourn.experiments.tables import read_table, write_table
@@ -160,6 +161,18 @@ def test_latest_and_folders_of_runs_are_found(train: Train, refuse: Refuse) -> N
     train("sweep/two", "seed=2")
     assert main(["compare", "latest", "sweep", "output=out"]) == 0
     assert Path("out/comparison.md").read_text().count("sweep/") == 2, "each run counts once"
+
+
+@pytest.mark.parametrize("given", ["studies/mine", "studies/*", "studies/mine/runs"])
+def test_a_study_is_its_runs(runs: Path, given: str) -> None:
+    for name in ("delta-1", "delta-2"):
+        shutil.copytree(runs / name, Path("studies/mine/runs") / name)
+    assert find_runs([given]) == [Path("studies/mine/runs") / n for n in ("delta-1", "delta-2")]
+
+
+def test_a_folder_without_runs_is_neither_run_nor_study(workplace: Path, refuse: Refuse) -> None:
+    Path("empty/runs").mkdir(parents=True)
+    assert "empty: neither a run (it has no config.yaml)" in refuse("compare", "empty")
 
 
 def test_a_run_without_a_finished_episode_can_be_compared(train: Train) -> None:
