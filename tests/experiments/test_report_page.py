@@ -3,40 +3,20 @@
 import json
 import re
 import shutil
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sojourn.experiments.command import main
-from sojourn.experiments.comparisons.comparison import Comparison
-from sojourn.experiments.drawing.panels import Curve, Panel, Picture
 from sojourn.experiments.pages.document import MAX_BYTES
-from sojourn.experiments.pages.page import Page, render
+from sojourn.experiments.pages.page import render
 from sojourn.experiments.tables import read_table
 
-SECTIONS = [
-    "summary",
-    "cumulative_regret",
-    "windowed_regret",
-    "regret_split",
-    "regret_by_episode",
-    "regret_at_the_end",
-    "performance_profile",
-    "aggregates",
-    "contrasts",
-    "memory",
-    "transfer",
-    "cost",
-    "settings",
-    "runs",
-]
-PICTURES = [name for name in SECTIONS[1:7]]
+from .made_pages import PICTURES, SECTIONS, made_page
+
 VOID = {"meta", "input"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Reader(HTMLParser):
@@ -96,27 +76,6 @@ def out(runs: Path, written: Path) -> Path:
         words = ["reference=memory_reset=never", "declared=all"]
         assert main(["compare", "runs/*", f"output={written}", *words]) == 0
     return written
-
-
-def curve(label: str, count: int) -> Curve:
-    x = np.arange(count, dtype=np.float64)
-    mean = np.where(x % 7 == 3, np.nan, 1 / (1 + x))
-    return Curve(label, x, mean, mean - 0.1, mean + 0.1, np.full(count, 3))
-
-
-def made_page(labels: list[str], count: int = 30) -> Page:
-    """A page about groups of these labels, `count` points a curve."""
-    costs = {name: [1.0] * len(labels) for name in ("steps/s", "parameters", "state bytes")}
-    header = ["group", "n", *costs, "comparator"]
-    rows = [[label, "3", "1", "1", "1", "planner, provisional"] for label in labels]
-    data: Any = {"group": labels, "n": [3] * len(labels), **costs}
-    table = Comparison(header, rows, data, ["a note"])
-    curves = [curve(label, count) for label in labels]
-    panel = Panel("t", "steps", "regret", curves, borders=(5.0,))
-    dots = Panel("t", "episode", "regret", curves, kind="points")
-    pictures = {name: Picture(name, "A & B", "c", [panel, dots]) for name in PICTURES}
-    runs = [(label, "f") for label in labels]
-    return Page("A & B", table, table, None, None, pictures, [], runs)
 
 
 def test_every_section_is_there_and_the_page_is_well_formed(out: Path) -> None:
@@ -207,37 +166,3 @@ def test_short_curves_are_drawn(count: int) -> None:
     text = render(made_page(["one", "two"], count))
     assert Reader(text).sections == SECTIONS
     assert "nan" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-
-
-LISTEN = """<script>
-window.faults = [];
-window.addEventListener("error", (e) => window.faults.push(e.message));
-console.error = (...all) => window.faults.push(all.join(" "));
-</script>"""
-TRY = """<script>
-document.querySelectorAll(".chart").forEach((chart) => {
-  const box = chart.getBoundingClientRect();
-  const at = { clientX: box.left + box.width / 2, clientY: box.top + 50, bubbles: true };
-  chart.dispatchEvent(new PointerEvent("pointermove", at));
-  chart.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
-});
-document.querySelector(".legend input").click();
-document.body.dataset.faults = JSON.stringify(window.faults);
-</script>"""
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium in the path")
-def test_a_browser_shows_it_without_complaints(tmp_path: Path) -> None:
-    assert CHROMIUM is not None
-    text = render(made_page(["one", "two"]))
-    file = tmp_path / "report.html"
-    file.write_text(
-        text.replace("<title>", LISTEN + "<title>", 1).replace("</body>", TRY + "</body>")
-    )
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/me"]
-    command = [CHROMIUM, *options, "--virtual-time-budget=2000", "--dump-dom", file.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert 'data-faults="[]"' in shown
-    num_charts = 2 * len(PICTURES)
-    assert shown.count('class="values"') == num_charts, "values under the cursor of each chart"
-    assert shown.count('class="curve hidden"') == num_charts, "the first label was unticked"
