@@ -12,7 +12,8 @@ import pytest
 
 from sojourn.experiments.pages.page import NO_CONTRASTS, NO_MATRIX, NO_TRANSFER, SECTIONS, render
 
-from . import made_pages
+from .made_pages import SECTIONS as SHOWN
+from .made_pages import full_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SCHEMES = {"dark": 0, "light": 1}  # as the browser counts them
@@ -63,13 +64,13 @@ def shown(text: str, scheme: str, place: Path) -> dict[str, Any]:
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium in the path")
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_browser_shows_all_of_it_without_complaints(scheme: str, tmp_path: Path) -> None:
-    page = made_pages.full_page()
+    page = full_page()
     text = render(page)
     empty = [NO_CONTRASTS, NO_MATRIX, NO_TRANSFER, *(said for _, said in SECTIONS.values())]
     assert not [said for said in empty if said in text]
     seen = shown(text, scheme, tmp_path)
     assert seen["faults"] == []
-    assert seen["sections"] == made_pages.SECTIONS
+    assert seen["sections"] == SHOWN
     panels = sum(len(picture.panels) for picture in page.pictures.values())
     assert len(seen["hovered"]) == panels and seen["charts"] == panels + 1
     for told in seen["hovered"]:
