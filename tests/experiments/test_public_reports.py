@@ -3,6 +3,7 @@ statistics: each is a test here or one of those named below.
 """
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from sojourn.experiments import evaluate
 from sojourn.experiments.command import main
 from sojourn.experiments.folder import RunFolder
 from sojourn.experiments.loading import load
@@ -90,6 +92,7 @@ TESTS = {
         "test_public_reports.py::test_forgetting_of_two_tasks_by_hand",
     ),
     "ContinualAI/avalanche#837: forward transfer fails without an early evaluation": (
+        "test_public_reports.py::test_transfer_needs_no_early_evaluation_that_is_asked_for",
         "test_measures_matrix.py::test_three_tasks_by_hand",
     ),
     "google-research/rliable#20: a bootstrap over the wrong axis has no variance": (
@@ -152,3 +155,15 @@ def test_forgetting_of_two_tasks_by_hand() -> None:
     matrix = Matrix.in_order(scores, np.array([[0, 1]]))
     assert backward_transfer(matrix) == pytest.approx([-0.5])
     assert accuracy(matrix) == pytest.approx([0.6])
+
+
+def test_transfer_needs_no_early_evaluation_that_is_asked_for(
+    train: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "draw_figures", lambda *_: None)
+    train("run", "num_steps=32", "stream.lifetime_segments=2")
+    words = ["conditions=carried", "num_lifetimes=2", "probe_lifetimes=2", "output=out"]
+    assert main(["evaluate", "run", *words]) == 0
+    rows = json.loads(Path("out/measures.json").read_text())["measures"]
+    (found,) = [row for row in rows if row["measure"] == "FWT, zero-shot minus untrained memory"]
+    assert np.isfinite(found["mean"]) and found["num_lifetimes"] == 2
