@@ -52,6 +52,7 @@ def completion(words: Sequence[str]) -> int:
         return EXIT_OK
     if len(words) != 1 or words[0] not in SHELLS:
         said = words[0] if words else ""
-        raise UsageError(f"completion {said}: expected a shell; {hint(said, SHELLS)}")
+        asked = f"completion {said}".rstrip()
+        raise UsageError(f"{asked}: expected a shell; {hint(said, SHELLS)}")
     sys.stdout.write(SCRIPTS[words[0]])
     return EXIT_OK

@@ -123,4 +123,4 @@ def test_no_torch_is_imported() -> None:
 
 def test_an_unknown_shell_is_refused(refuse: Callable[..., str]) -> None:
     assert "did you mean fish?" in refuse("completion", "fisch")
-    assert "choose from bash, fish, zsh" in refuse("completion")
+    assert "completion: expected a shell; choose from bash, fish, zsh" in refuse("completion")
