@@ -16,6 +16,7 @@ from sojourn.experiments.studies.plan import plan
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```|((?:^    .*\n)+)", re.DOTALL | re.MULTILINE)
+SHARED = re.compile(r"^ *torchrun .*--no-python (sojourn .*)$", re.MULTILINE)
 NO_COMMANDS = ("python", "yaml", "toml")  # languages of blocks
 ELSEWHERE = {  # pages whose own tests run them, with the files that they print
     "new_core.md": "test_docs.py",
@@ -60,6 +61,8 @@ PYTHON = {
 }
 RUN = [name for name in PAGES if name not in ELSEWHERE]
 EVERY = [line for found in PAGES.values() for line in found]
+# What test_together.py runs in two processes.
+TOGETHER = SHARED.findall((DOCS / "scaling.md").read_text())
 
 
 def words_of(line: str) -> list[str]:
@@ -67,6 +70,7 @@ def words_of(line: str) -> list[str]:
 
 
 def test_pages_that_others_run_are_there() -> None:
+    assert TOGETHER
     for name, file in ELSEWHERE.items():
         assert name in PAGES and name in (DOCS.parent / "tests" / file).read_text()
 
@@ -78,7 +82,7 @@ def test_verbs_inside_sentences_are_known(page: Path) -> None:
     assert set(re.findall(r"`sojourn ([^\s`]+)", page.read_text())) <= {*VERBS}
 
 
-@pytest.mark.parametrize("line", sorted(set(EVERY)))
+@pytest.mark.parametrize("line", sorted({*EVERY, *TOGETHER}))
 def test_verbs_and_keys_are_known(line: str) -> None:
     verb, *words = words_of(line)
     assert verb in VERBS

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_every_core_is_in_the_table() -> None:
 def test_make_targets_exist(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_the_recipe_of_make_run_leaves_its_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["make", "--dry-run", "--no-print-directory", "--assume-old=.venv/.installed", "run"]
+    recipe = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (program, verb, *words), copy = (shlex.split(line) for line in recipe.splitlines())
+    assert (program, verb, copy[0]) == (".venv/bin/sojourn", "train", "cp")
+    monkeypatch.chdir(tmp_path)
+    assert main([verb, *words, *TINY, "quiet=true"]) == 0
+    subprocess.run(copy, check=True)
+    assert Path("regret.png").read_bytes().startswith(b"\x89PNG")
 
 
 FILES = [(None, "train"), ("agent", "default"), ("trainer", "ppo")]
