@@ -63,9 +63,8 @@ def _of_training(words: Sequence[str]) -> Iterator[Table]:
     yield _choices(config)
     yield _keys("run", config, key_meanings(None, ROOT), "")
     for group in catalog.GROUPS[:-1]:
-        name = config.choices[group]
-        meanings = key_meanings(group, name)
-        yield _keys(f"{group}={name}", config[group], meanings, f"{group}.")
+        name, chosen = config.choices[group], config[group]
+        yield _keys(f"{group}={name}", chosen, chosen_meanings(group, name, chosen), f"{group}.")
 
 
 def _of_a_life(words: Sequence[str]) -> Iterator[Table]:
@@ -103,8 +102,16 @@ def key_meanings(group: str | None, name: str) -> dict[str, str]:
     for parent in catalog.parents(text):
         inherited = key_meanings(group, parent)
         own = inherited | {key: said for key, said in own.items() if said or key not in inherited}
-    known = yaml.safe_load(catalog.text_of(None, GLOSSARY)).get(group, {})
+    known = _glossary(group)
     return {key: said or _from_glossary(key, known) for key, said in own.items()}
+
+
+def chosen_meanings(group: str, name: str, chosen: DictConfig) -> dict[str, str]:
+    """`key_meanings`, and what the glossary says of keys that a preset or the user added."""
+    known, meanings = _glossary(group), key_meanings(group, name)
+    rows = key_rows(OmegaConf.to_container(chosen), meanings)
+    added = {key: _from_glossary(key, known) for key, _, said in rows if not said}
+    return meanings | added
 
 
 def key_rows(
@@ -135,6 +142,11 @@ def _is_node(value: Any) -> bool:
     if isinstance(value, dict):
         return bool(value)
     return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
+
+
+def _glossary(group: str | None) -> dict[str, str]:
+    found: dict[str, str] = yaml.safe_load(catalog.text_of(None, GLOSSARY)).get(group, {})
+    return found
 
 
 def _from_glossary(key: str, known: Mapping[str, str]) -> str:

@@ -11,8 +11,9 @@ from omegaconf import OmegaConf
 from sojourn.experiments import catalog, compare
 from sojourn.experiments.command import VERBS, main
 from sojourn.experiments.completion import option_meanings
+from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.evaluations.request import OPTIONS as EVALUATE
-from sojourn.experiments.manual.help import TEXTS, key_meanings, key_rows
+from sojourn.experiments.manual.help import TEXTS, chosen_meanings, key_meanings, key_rows
 from sojourn.experiments.probes.plan import DEFAULTS as PROBE
 from sojourn.experiments.recordings.request import OPTIONS as RECORD
 from sojourn.experiments.references.request import OPTIONS as REFERENCE
@@ -81,6 +82,16 @@ def test_every_root_key_has_a_meaning(root: str) -> None:
     skipped = ("defaults", *catalog.GROUPS)
     for key, _, meaning in key_rows(values, key_meanings(None, root), skipped):
         assert meaning, key
+
+
+@pytest.mark.parametrize("preset", catalog.options("experiment"))
+def test_every_key_that_a_preset_adds_has_a_meaning(preset: str) -> None:
+    config = compose_config(parse([f"experiment={preset}"]))
+    for group in catalog.GROUPS[:-1]:
+        chosen = config[group]
+        meanings = chosen_meanings(group, config.choices[group], chosen)
+        for key, default, meaning in key_rows(OmegaConf.to_container(chosen), meanings):
+            assert meaning or default.endswith("(...)"), f"{group}.{key}"
 
 
 def test_help_lists_keys_defaults_and_choices(capsys: pytest.CaptureFixture[str]) -> None:
