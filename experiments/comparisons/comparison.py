@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -51,7 +52,7 @@ def plain_table(groups: Sequence[Group], last: float) -> Comparison:
         values = [read(group) for group in groups]
         columns[name] = [f"{value:,.0f}" if np.isfinite(value) else "?" for value in values]
         data[name] = list(values)
-    columns["comparator"] = [_comparator(group) for group in groups]
+    columns["comparator"] = [comparator_of(run.summary for run in g.runs) for g in groups]
     data["comparator"] = list(columns["comparator"])
     told = [cell(privileges(group.runs[0].config)) for group in groups]
     columns["privileged"] = told
@@ -141,8 +142,9 @@ _FACTS: dict[str, Callable[[Group], float]] = {
 }
 
 
-def _comparator(group: Group) -> str:
-    kinds = {kind for run in group.runs for kind in run.summary.get("comparators", {}).values()}
+def comparator_of(summaries: Iterable[Mapping[str, Any]]) -> str:
+    """Kinds of reference that regret is held against, provisional ones marked; ? where unknown."""
+    kinds = {kind for summary in summaries for kind in summary.get("comparators", {}).values()}
     return ", ".join(sorted(kinds)) or "?"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from ..comparisons.comparison import comparator_of
 from ..privileges import cell
 from ..statistics import Interval, interval
 from .member import Member, Places, read_row
@@ -31,7 +32,7 @@ FACTS = {
 
 
 def study_rows(places: Places, members: Sequence[Member]) -> tuple[list[str], list[list[str]]]:
-    """Header and a row for every group: n seeds, 95 % intervals over runs, sizes."""
+    """Header and a row for every group: n seeds, 95 % intervals over runs, sizes, comparator."""
     groups: dict[str, list[Row]] = {}
     for member in members:
         row = read_row(places, member)
@@ -40,14 +41,16 @@ def study_rows(places: Places, members: Sequence[Member]) -> tuple[list[str], li
     shown = [name for name, path in REGRETS.items() if _any(groups, path)]
     if all(len(row["regret_end"]["by_episode"]) <= 1 for rows in groups.values() for row in rows):
         shown = [name for name in shown if name not in BY_EPISODE]
-    header = ["group", "n", *shown, *FACTS, "privileged"]
+    header = ["group", "n", *shown, *FACTS, "comparator", "privileged"]
     rows = []
     for label, summaries in groups.items():
         cells = [str(_interval(summaries, REGRETS[name])) for name in shown]
         facts = [f"{_interval(summaries, path).mean:,.0f}" for path in FACTS.values()]
         told = summaries[0].get("privileges")
         privileged = "?" if told is None else cell(told)
-        rows.append([label, str(len(summaries)), *cells, *facts, privileged])
+        rows.append(
+            [label, str(len(summaries)), *cells, *facts, comparator_of(summaries), privileged]
+        )
     return header, rows
 
 

@@ -26,10 +26,12 @@ def test_the_table_tells_episodes_apart_where_tasks_have_several(
     one = {"normalised": 0.5}
     end = {"all": one, "by_episode": [one] * count}
     sizes = {"num_parameters": 3, "state_bytes": 4, "steps": 5}
-    summary = {"regret_end": end, "evaluation": None, **sizes}
+    kinds = {"comparators": {"a": "planner", "b": "search (provisional)"}}
+    summary = {"regret_end": end, "evaluation": None, **sizes, **kinds}
     monkeypatch.setattr(rows, "read_row", lambda *_: {"summary": summary})
     member = plan(["experiment=bandit", "memory=none", "seed=1"]).members[0]
-    header, _ = rows.study_rows(Places(Path()), [member])
+    header, (row,) = rows.study_rows(Places(Path()), [member])
+    assert row[header.index("comparator")] == "planner, search (provisional)"
     assert [name in header for name in rows.BY_EPISODE] == [told] * 2
     assert "regret, all" in header
 
