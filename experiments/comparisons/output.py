@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..folder import write_atomically
 from ..pages.page import Page, render
+from ..report import regret_scale
 from ..tables import write_table
 from .comparison import Comparison, differences, plain_table, write_tables
 from .contrasts import aggregate_table, contrast_table, contrasts, declare
@@ -34,8 +35,9 @@ def write_comparison(folder: Path, groups: Sequence[Group], request: Request) ->
     """Write all of it; returns the main table. Raises UsageError before anything is written."""
     declared = declare(groups, request.reference, request.declared)
     table = plain_table(groups, request.last)
-    aggregates = aggregate_table(groups, request.last)
-    beside = contrast_table(contrasts(groups, declared, request.last))
+    scale = regret_scale(run.summary for group in groups for run in group.runs)
+    aggregates = _with(scale, aggregate_table(groups, request.last))
+    beside = _with(scale, contrast_table(contrasts(groups, declared, request.last)))
     evaluated = evaluations(groups)
     transfer = transfer_table(groups, evaluated)
     found = [*pictures(groups, request.last), *matrix_pictures(groups, evaluated)]
@@ -59,6 +61,10 @@ def write_comparison(folder: Path, groups: Sequence[Group], request: Request) ->
     )
     write_atomically(folder / REPORT, render(page))
     return table
+
+
+def _with(note: str, table: Comparison) -> Comparison:
+    return replace(table, notes=[*table.notes, note])
 
 
 def _write(folder: Path, name: str, table: Comparison) -> None:

@@ -163,6 +163,14 @@ def test_latest_and_folders_of_runs_are_found(train: Train, refuse: Refuse) -> N
     assert Path("out/comparison.md").read_text().count("sweep/") == 2, "each run counts once"
 
 
+def test_every_table_of_regret_names_its_comparator(runs: Path) -> None:
+    words = ["reference=memory_reset=never", "declared=all", "output=out"]
+    assert main(["compare", "runs/*", *words]) == 0
+    for name in ("comparison", "aggregates", "contrasts"):
+        assert "(comparator: analytic)" in Path(f"out/{name}.tex").read_text(), name
+    assert Path("out/report.html").read_text().count("(comparator: analytic)") >= 3
+
+
 @pytest.mark.parametrize("given", ["studies/mine", "studies/*", "studies/mine/runs"])
 def test_a_study_is_its_runs(runs: Path, given: str) -> None:
     for name in ("delta-1", "delta-2"):
