@@ -71,7 +71,7 @@ def open_folder(wanted: Evaluation, words: Sequence[str]) -> None:
 
 def write_findings(wanted: Evaluation, found: Findings) -> None:
     """Tables, figures and the page."""
-    write_tables(wanted.output, found.rows, found.title, found.notes)
+    write_tables(wanted.output, found)
     shown = pictures(found)
     draw_figures(wanted.output, shown)
     write_atomically(wanted.output / PAGE, evaluation_page(found, shown))

@@ -14,6 +14,8 @@ import numpy as np
 from omegaconf import OmegaConf
 
 from ..drawing.panels import Array, Grid
+from ..folder import read_json
+from ..report import regret_scale
 from ..results import CONFIG_FILE, RunResult
 from ..statistics import Interval, band, interval
 from ..tables import Cell, read_table
@@ -71,12 +73,13 @@ class Scores:
 @dataclass(frozen=True)
 class Evaluated:
     """An evaluation as it lies on disk: `measures` by (measure, condition), R-matrices by their
-    file's name, and what was lived, as text.
+    file's name, what was lived, as text, and by task what regret is measured against.
     """
 
     measures: Mapping[tuple[str, str], float]
     matrices: Mapping[str, Scores]
     lived: str
+    comparators: Mapping[str, str]
 
     @classmethod
     def read(cls, folder: Path) -> Evaluated:
@@ -91,7 +94,8 @@ class Evaluated:
         assert isinstance(stream, dict)
         lived = {key: value for key, value in stream.items() if key not in ("seed", "workers")}
         shapes = [scores.values.shape for scores in matrices.values()]
-        return cls(measures, matrices, f"{shapes}, {lived}")
+        against = read_json(folder / "measures.json").get("comparators", {})
+        return cls(measures, matrices, f"{shapes}, {lived}", against)
 
 
 def newest(run: RunResult) -> Evaluated | None:
@@ -149,7 +153,8 @@ def _over_runs(found: Sequence[Evaluated], key: tuple[str, str]) -> Interval:
 
 
 def _notes(having: Sequence[tuple[Group, Sequence[Evaluated]]]) -> list[str]:
-    notes = list(NOTES)
+    lived = ({"comparators": one.comparators} for _, ones in having for one in ones)
+    notes = [regret_scale(lived), *NOTES] if having else list(NOTES)
     if len({one.lived for _, ones in having for one in ones}) > 1:
         notes.append(
             "These evaluations did not live the same: their streams or the sizes of their matrices "

@@ -22,11 +22,12 @@ class Outer:
 @dataclass(frozen=True)
 class Findings:
     """`rows` are all numbers, `tables` the lives by condition, the matrices None where there is
-    none; `notes` say what the numbers are.
+    none; `notes` say what the numbers are, `comparators` by task what regret is measured against.
     """
 
     title: str
     notes: Sequence[str]
+    comparators: Mapping[str, str]
     rows: Sequence[Row]
     tables: Mapping[str, Lives]
     matrix: Matrix | None

@@ -78,6 +78,7 @@ def carry_out(
     return Findings(
         f"{chosen.memory} on {chosen.stream}, held out",
         [*_notes(wanted, stream), *remarks],
+        comparators(stream),
         rows,
         tables,
         matrix,

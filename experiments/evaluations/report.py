@@ -15,6 +15,7 @@ from ..measures.card import card_of
 from ..report import ordinal
 from ..tables import Cell, write_table
 from ..tracker import MAX_EPISODES
+from .findings import Findings
 from .matrix import CHECKPOINTS, OF_TRAINING
 from .measures import CARRIED, Row
 
@@ -27,8 +28,9 @@ WITHOUT_REFERENCE = ("return per episode", "return minus carried")
 ABSENT = "-"
 
 
-def write_tables(folder: Path, rows: Sequence[Row], title: str, notes: Sequence[str]) -> None:
+def write_tables(folder: Path, found: Findings) -> None:
     """measures.csv, measures.json and evaluation.md."""
+    rows = found.rows
     columns: dict[str, list[Cell]] = {
         "code": [row.code for row in rows],
         "measure": [row.measure for row in rows],
@@ -46,9 +48,14 @@ def write_tables(folder: Path, rows: Sequence[Row], title: str, notes: Sequence[
     for told in plain:
         card = card_of(str(told["measure"]))
         told["formula"] = None if card is None else card.formula
-    content = {"title": title, "notes": list(notes), "measures": plain}
+    content = {
+        "title": found.title,
+        "notes": list(found.notes),
+        "comparators": dict(found.comparators),
+        "measures": plain,
+    }
     write_atomically(folder / "measures.json", json.dumps(content, indent=2) + "\n")
-    write_atomically(folder / "evaluation.md", markdown(rows, title, notes))
+    write_atomically(folder / "evaluation.md", markdown(rows, found.title, found.notes))
 
 
 def markdown(rows: Sequence[Row], title: str, notes: Sequence[str]) -> str:

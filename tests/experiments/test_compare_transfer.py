@@ -73,6 +73,8 @@ def test_the_table_has_the_newest_evaluation_of_every_run(groups: list[Group]) -
         assert table.data[f"{name}: mean"] == pytest.approx([np.mean(expected)], nan_ok=True)
         assert table.data[f"{name}: num_runs"] == [2]
     assert "frozen-copy gap" not in table.header, "half_life was not lived"
+    (kind,) = Evaluated.read(Path("runs/1/evaluations/zz-newer")).comparators.values()
+    assert f"comparator: {kind}" in table.notes[0]
 
 
 def test_heat_maps_are_means_over_runs(groups: list[Group]) -> None:
@@ -88,7 +90,7 @@ def test_heat_maps_are_means_over_runs(groups: list[Group]) -> None:
 
 def test_rows_that_not_all_runs_have_are_left_out(groups: list[Group]) -> None:
     one, other = (
-        Evaluated({}, {"outer_matrix": Scores(rows, np.array(values))}, "")
+        Evaluated({}, {"outer_matrix": Scores(rows, np.array(values))}, "", {})
         for rows, values in (
             (("0", "8k", "16k"), [[0.0, 1.0], [0.2, 1.0], [0.4, 1.0]]),
             (("0", "16k"), [[0.2], [0.8]]),
