@@ -143,6 +143,6 @@ def test_the_line_of_an_evaluation_names_each_of_its_numbers(informed: float | N
     every = {"normalised": 0.5, "raw": 0.125, "informed": informed}
     told = {"num_lifetimes": 4, "return": mean, "lost_return": mean, "all": every}
     line = evaluation_line(told)
-    names, numbers = line.partition("per episode, ")[2].split(" 0.", 1)
+    names, numbers = line.partition("; regret ")[2].split(" 0.", 1)
     assert names.count("|") == f"0.{numbers}".count("|") == (1 if informed is None else 2)
     assert ("against informed play" in names) == (informed is not None)
