@@ -192,8 +192,7 @@ def test_reward_scale_belongs_to_the_task_that_gave_the_reward() -> None:
     good = ClockFamily(2, reference=Reference(1.0, 5.0, "user"))
     refused = ClockFamily(3, reference=Reference(1.0, 1.0, "user"))
     steps = live(crowd_of(good, refused, ClockFamily(4)), 9)
-    scales = [float(s.reward_scale[0]) for s in steps]
-    assert scales[:2] == [0.25] * 2 and np.isnan(scales[2:]).all()
+    np.testing.assert_equal([s.reward_scale[0] for s in steps], [0.25] * 2 + [np.nan] * 7)
     records = [record for step in steps for record in step.episodes]
     assert (records[0].optimal_return, records[0].floor_return) == (5.0, 1.0)
     assert np.isnan([records[1].floor_return, records[2].floor_return]).all()

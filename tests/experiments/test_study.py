@@ -184,7 +184,8 @@ def test_a_study_keeps_what_is_finished_and_survives_a_failure(
 def test_an_interrupted_study_goes_on_where_it_stopped(
     workplace: Path, assert_same_run: Callable[[Path, Path], None]
 ) -> None:
-    words = [*TINY, "memory=gated_delta_net", "seed=1", "num_steps=3200", "output=study"]
+    # Long enough not to be done before the signal arrives, however busy the machine is.
+    words = [*TINY, "memory=gated_delta_net", "seed=1", "num_steps=9_600", "output=study"]
     code = "import sys; from sojourn.experiments.command import main; sys.exit(main())"
     process = subprocess.Popen([sys.executable, "-c", code, "study", *words])
     (member,) = plan(words).members
