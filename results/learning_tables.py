@@ -35,15 +35,18 @@ MEASURES = (
 
 def main() -> None:
     chosen = sys.argv[1:] or sorted(path.name for path in ROOT.iterdir() if path.is_dir())
+    hours = 0.0
     for study in chosen:
         print(f"\n## {study}\n")
         groups = grouped(ROOT / study / "members")
-        head = ["members", "n", *COLUMNS, "parameters", "state bytes", "steps"]
+        hours += sum(minutes(one) for group in groups.values() for one in group) / 60
+        head = ["members", "n", *COLUMNS, "parameters", "state bytes", "steps", "minutes"]
         print(markdown_table(head, [row(name, of) for name, of in groups.items()]))
         asked = sorted((ROOT / study / "evaluations").glob("*.csv"))
         if asked:
             print()
             print(markdown_table(["member", "condition", *MEASURES], conditions(asked)))
+    print(f"\n{hours:.1f} hours of one core in all, for training; evaluations are not counted.")
 
 
 def grouped(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -66,7 +69,13 @@ def row(name: str, summaries: Sequence[Mapping[str, Any]]) -> list[str]:
     cells = [str(interval([read(s, path) for s in summaries])) for path in COLUMNS.values()]
     first = summaries[0]
     facts = [f"{first[key]:,}" for key in ("num_parameters", "state_bytes", "steps")]
-    return [name, str(len(summaries)), *cells, *facts]
+    return [name, str(len(summaries)), *cells, *facts, f"{minutes(first):.1f}"]
+
+
+def minutes(summary: Mapping[str, Any]) -> float:
+    """What training took, on a machine that may have been busy."""
+    took: float = summary["steps"] / summary["steps_per_second"] / 60
+    return took
 
 
 def read(summary: Any, path: Sequence[Any]) -> float:
