@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 LOWEST_LOG = -1e3
 """Its exp is zero in any precision; far lower gates would swallow their neighbours' digits."""
@@ -32,6 +33,31 @@ class Coefficients(NamedTuple):
     carried: Tensor
     initial: Tensor | None
 
+    def before_decay(self, reset: Tensor | None) -> Coefficients:
+        """The coefficients of W_{t-1} as token t meets it, after a `reset` at t; writes j < t."""
+        initial = None if self.initial is None else met_next(self.initial, reset, at_reset=1.0)
+        carried = met_next(self.carried, reset, at_start=1.0)
+        return Coefficients(met_next(self.writes, reset, axis=-2), carried, initial)
+
+
+def met_next(
+    of_tokens: Tensor,
+    reset: Tensor | None,
+    at_start: float = 0.0,
+    at_reset: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """What each token meets of what the one before it has left: `of_tokens` one place later.
+
+    The first token meets `at_start`, one with a reset `[..., C]` meets `at_reset`; `axis` counts
+    the C tokens.
+    """
+    earlier = of_tokens.narrow(axis, 0, of_tokens.shape[axis] - 1)
+    met = functional.pad(earlier, (0, 0) * (-1 - axis) + (1, 0), value=at_start)
+    if reset is None:
+        return met
+    return torch.where(reset[(..., *[None] * (-1 - axis))], at_reset, met)
+
 
 class ChunkDecay:
     """The decays inside chunks: `log_retention` <= 0 and `reset` (bool or None), `[..., C]`."""
@@ -44,16 +70,8 @@ class ChunkDecay:
 
     def after_write(self) -> Coefficients:
         """The coefficients of W_t, which the decay of token t has passed over."""
-        return self._coefficients(self.times + 1)
-
-    def before_decay(self) -> Coefficients:
-        """The coefficients of W_{t-1} as token t meets it, after a reset at t; writes j < t."""
-        return self._coefficients(self.times)
-
-    def _coefficients(self, end: Tensor) -> Coefficients:
-        """After the decays and writes of the first `end[t]` tokens and a reset at t."""
-        size, times = len(self.times), self.times
-        passed = times < end.unsqueeze(-1)
+        size, times = self.log_retention.shape[-1], self.times
+        passed = times <= times.unsqueeze(-1)
         # `[s, t]`: whether decay s is passed over by token t; `[s, j]`: whether it follows write j.
         counted = passed.mT.to(self.log_retention.dtype)
         follows = (times.unsqueeze(-1) > times).to(self.log_retention.dtype)

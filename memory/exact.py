@@ -163,7 +163,7 @@ class ExactScalar(Solver):
             return chunks
         met = after
         if self.objective.predicts_with == "previous":
-            met = decay.before_decay()
+            met = after.before_decay(decay.reset)
             strength = met.writes * rates
         if met.initial is not None:
             value = value - met.initial.unsqueeze(-1) * (key @ start.mT)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .checks import check_at_least
 from .chunk_writes import ChunkWrites, run_writes
 from .chunks import fold
-from .decay import ChunkDecay, Coefficients
+from .decay import ChunkDecay, Coefficients, met_next
 from .heads import Heads
 from .inner_products import inner_products, own_products
 from .objective import Objective
@@ -40,6 +40,12 @@ class Mixing(NamedTuple):
     weights: Tensor
     momentum: Tensor
     initial: Tensor | None
+
+    def before_decay(self, reset: Tensor | None) -> Mixing:
+        """Of W_{t-1} as token t meets it, after a `reset` at t."""
+        decay = Coefficients(self.writes, self.weights, self.initial).before_decay(reset)
+        momentum = met_next(self.momentum, reset)
+        return Mixing(decay.writes, decay.carried, momentum, decay.initial)
 
 
 class ExactMomentum(Solver):
@@ -123,8 +129,10 @@ class ExactMomentum(Solver):
         self, tokens: Tokens, gates: MomentumGates, reset: Tensor | None
     ) -> ChunkWrites:
         query, key, value = tokens
-        decay = ChunkDecay(gates.log_retention, reset)
-        after, kept = decay.after_write(), ChunkDecay(gates.log_momentum, reset).after_write()
+        after, kept = (
+            ChunkDecay(gate, reset).after_write()
+            for gate in (gates.log_retention, gates.log_momentum)
+        )
         mixing = _mix(after, kept, gates)
         ends = (mixing.weights, kept.carried, mixing.momentum)
         of_weights, of_momentum, moved = (one[..., -1, None, None] for one in ends)
@@ -149,7 +157,7 @@ class ExactMomentum(Solver):
         if self.objective.predicts_with == "none":
             return writes
         if self.objective.predicts_with == "previous":
-            met = _mix(decay.before_decay(), kept, gates)
+            met = mixing.before_decay(reset)
         else:
             met = _mix(after._replace(writes=after.writes.tril(-1)), kept, gates)
         if met.initial is not None:

@@ -137,7 +137,9 @@ class ExactWindow(Solver):
     def _chunk_maps(self, query: Tensor, pairs: Pairs, decay: ChunkDecay) -> ChunkMaps:
         """Of N chunks: queries `[B, H, N, C, K]`, pairs `[B, H, N, C c, ...]`."""
         after = decay.after_write()
-        met = after if self.objective.predicts_with == "decayed" else decay.before_decay()
+        met = after
+        if self.objective.predicts_with != "decayed":
+            met = after.before_decay(decay.reset)
         values, erased = self._errors(pairs, met)
         strength = self._per_pair(after.writes, -1) * pairs.weight.unsqueeze(-2)
         scores = strength * (query @ pairs.key.mT)
