@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -78,7 +78,7 @@ class Life:
         self.step += steps * self.request.settings.num_lifetimes
         self.tally.add(losses[0], losses[1], verdict)
         known = parts.measure == "regret"
-        self.selection.add(losses[0] if known else math.nan, math.nan if known else losses[0])
+        self.selection.add(losses[0] if known else math.nan, _minus_return(records))
         metrics["distance"] = self._distance()
         self.tables.write_window(self.step, losses, verdict, metrics)
         self.tables.write_episodes(self.step, records, twins)
@@ -159,6 +159,11 @@ class Life:
         self.tally.load_state_dict(saved["tally"])
         self.selection.load_state_dict(saved.get("selection", {}), self.folder.checkpoints)
         checkpoint.set_generator_states(saved["generators"])
+
+
+def _minus_return(records: Sequence[EpisodeRecord]) -> float:
+    returns = [record.total_return for record in records]
+    return -sum(returns) / len(returns) if returns else math.nan
 
 
 def _vector(values: Mapping[str, Tensor], names: list[str]) -> Tensor:

@@ -46,7 +46,7 @@ class Tally:
             return text
         learner, twin = self.value.mean_losses()
         found = self.value.of_life()
-        name = "regret" if measure == "regret" else "minus reward per step"
+        name = "regret" if measure == "regret" else "return behind the mean of both lives"
         return f"{name} {learner:.3f}, frozen twin {twin:.3f}, value of learning {found}; {text}"
 
     def summary(self, measure: Measure) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ Make = Callable[..., Rollout]
 def test_losses_by_hand() -> None:
     one, other = [record(0.5), record(1.0)], [record(0.0)]
     np.testing.assert_allclose(window_losses([one, other], "regret"), [0.25, 1.0])
-    np.testing.assert_allclose(window_losses([one, other], "return"), [-1.5 / 20, 0.0])
+    size = math.sqrt((0.5**2 + 1.0**2) / 3)
+    wanted = [(0.5 - 0.75) / size, 0.5 / size]
+    np.testing.assert_allclose(window_losses([one, other], "return"), wanted)
     for measure in ("regret", "return"):
         assert np.isnan(window_losses([[], []], measure)).all()
 
@@ -35,6 +38,23 @@ def test_both_lives_are_measured_against_the_same_gaps() -> None:
     """A life that met the wide instance of a task is not flattered by its width."""
     narrow, wide = record(0.0, best=1.0), record(2.0, best=3.0)
     np.testing.assert_allclose(window_losses([[narrow], [wide]], "regret"), [0.5, 0.5])
+
+
+def test_returns_are_compared_where_reward_per_step_says_nothing() -> None:
+    """On CartPole every policy gets 1 a step; one measured by rate is held by its rate."""
+    long, short = record(200.0, steps=200), record(20.0, steps=20)
+    kept, ruined = window_losses([[long], [short] * 10], "return")
+    assert ruined - kept > 1.0
+    rates = [replace(one, unit="rate") for one in (long, short)]
+    np.testing.assert_array_equal(window_losses([rates[:1], rates[1:]], "return"), [0.0, 0.0])
+
+
+def test_the_mix_of_tasks_is_no_loss_and_parts_of_episodes_tell_nothing() -> None:
+    rich, poor = record(100.0, task="rich"), record(1.0, task="poor")
+    mixed = window_losses([[rich, rich, poor], [poor, poor]], "return")
+    np.testing.assert_allclose(mixed, [0.0, 0.0])
+    parts = [replace(poor, total_return=0.0, status=status) for status in ("cut", "failed")]
+    assert np.isnan(window_losses([[rich], parts], "return")[1])
 
 
 def test_recent_life_is_held_against_the_windows_before_it(make_rollout: Make) -> None:
