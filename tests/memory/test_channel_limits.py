@@ -131,17 +131,3 @@ def pure_erases(rule_kind, steps=200):
 def test_erasing_never_lengthens_the_weights(rule_kind):
     norms = pure_erases(rule_kind)
     assert (norms[1:] <= norms[:-1] + 1e-12).all()
-
-
-@pytest.mark.parametrize("name", ["kda", "memt"])
-def test_symmetric_cores_never_grow_without_values(tools, name):
-    core = tools.build(name, width=WIDTH, **SMALL).double()
-    tools.randomise(core)
-    state = core.init_state(2)
-    norm = state["weights"].norm(dim=(-2, -1))
-    core.views.value_map = torch.zeros_like
-    for _ in range(40):
-        _, state = core(3 * torch.randn(2, 1, WIDTH, dtype=torch.float64), state)
-        shrunk = state["weights"].norm(dim=(-2, -1))
-        assert (shrunk <= norm + 1e-12).all()
-        norm = shrunk

@@ -11,7 +11,6 @@ from torch import Tensor
 from sojourn.memory import (
     DotProduct,
     ExactScalar,
-    FastWeightMemory,
     Gates,
     SquaredError,
     Tokens,
@@ -129,20 +128,6 @@ def test_single_token_equals_the_recurrence(objective, kind):
         )
         for got, want in zip(*pairs, strict=True):
             torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-12)
-
-
-def test_chunk_size_never_changes_the_memory():
-    x = torch.randn(2, 23, 8, dtype=torch.float64)
-    reset = torch.rand(2, 23) < 0.1
-    results = []
-    for chunk_size in (1, 2, 5, 8, 23, 64):
-        torch.manual_seed(0)
-        solver = partial(ExactScalar, chunk_size=chunk_size)
-        core = FastWeightMemory(8, num_heads=2, key_width=4, value_width=4, solver=solver).double()
-        results.append(core(x, core.init_state(2), reset))
-    for y, state in results[1:]:
-        torch.testing.assert_close(y, results[0][0], rtol=1e-11, atol=1e-12)
-        torch.testing.assert_close(state["weights"], results[0][1]["weights"], rtol=1e-11, atol=0)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -122,14 +122,18 @@ def test_every_memory_continues_across_a_cut_flash_linear_attention_285_494(
 
 
 @pytest.mark.slow
-def test_full_width_continues_across_a_cut_flash_linear_attention_494(tools):
+@pytest.mark.parametrize(("batch", "steps"), [(3, 256), (1, 512)])
+def test_full_width_continues_across_a_cut_flash_linear_attention_285_494(tools, batch, steps):
     core = tools.build("gated_delta_net", width=512, num_heads=2, key_width=256, value_width=256)
-    x = torch.randn(1, 512, 512)
-    with torch.no_grad():
-        whole, state = core(x, core.init_state(1))
-        parts, state_parts = tools.run_in_parts(core, x, core.init_state(1), {}, [255, 1, 256])
-    torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-4)
-    tools.assert_same_state(state_parts, state, tolerance=1e-4)
+    x, cuts = torch.randn(batch, steps, 512), (1, 63, 64, 65, 128, 255)
+    results = []
+    for sizes in ([steps], *([cut, steps - cut] for cut in cuts)):
+        y, state = tools.run_in_parts(core, x, core.init_state(batch), {}, sizes)
+        gradients = torch.autograd.grad(y.square().mean(), list(core.parameters()))
+        results.append([y, *tools.flatten(state).values(), *gradients])
+    for parts in results[1:]:
+        for one, whole in zip(parts, results[0], strict=True):
+            torch.testing.assert_close(one, whole, rtol=1e-4, atol=1e-4)
 
 
 def test_nearly_equal_keys_in_low_precision_flash_linear_attention_1187(tools):
