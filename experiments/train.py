@@ -129,7 +129,7 @@ def _live(request: Request, parts: Parts, run: Run, stop: StopRequest) -> int:
         run.folder.set_status("done" if finished else "interrupted", run.step)
         return _last_words(run, finished, stop)
     except Exception as error:
-        return _fail(run, error)
+        return _fail(request, run, error)
     finally:
         run.recorder.close()
 
@@ -157,9 +157,11 @@ def _last_words(run: Run, finished: bool, stop: StopRequest) -> int:
     return EXIT_OK
 
 
-def _fail(run: Run, error: Exception) -> int:
+def _fail(request: Request, run: Run, error: Exception) -> int:
     """Leave a failed run: the traceback in its log, two lines for the person."""
     message = f"{type(error).__name__}: {error}"
+    if isinstance(error, FloatingPointError):  # it names the parameter, which many memories have
+        message += f" (memory={request.config.choices.memory})"
     with suppress(OSError):  # on a full disk the lines below are all that is left
         run.recorder.log(traceback.format_exc())
         run.folder.set_status("failed", run.step, message)

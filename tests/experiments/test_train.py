@@ -120,11 +120,12 @@ def test_a_failure_leaves_a_traceback_in_the_folder(
         raise FloatingPointError("non-finite gradient in memory.blocks.0")
 
     monkeypatch.setattr(MetaTrainer, "update", fail)
-    run = train("run", code=1)
+    run = train("run", "memory=kda", code=1)
     assert status(run) == "failed"
     assert "Traceback" in (run / "log.txt").read_text()
     err = capsys.readouterr().err
     assert "failed at step 0: FloatingPointError: non-finite gradient" in err
+    assert "in memory.blocks.0 (memory=kda)\n" in err
     assert "Traceback" not in err and "resume with: sojourn train resume=run" in err
 
 
