@@ -83,6 +83,11 @@ class Transfer:
                 "transfer: a memory that grows with every token has no fresh twin of its size; use "
                 "sliding_window in its place"
             )
+        if rollout.crowd.stream.lifetime_segments == 1:
+            raise ValueError(
+                "transfer: a lifetime of one segment has no task that follows another; give "
+                "stream.lifetime_segments=null, or a number above 1"
+            )
 
     def measure(
         self,

@@ -66,11 +66,12 @@ def test_boundaries_are_the_last_task_ends_that_something_follows(
     assert found.follows == [(2, 1), (3, 1)]
 
 
-@pytest.mark.parametrize("segments", [1, None])
+@pytest.mark.parametrize(("segments", "before"), [(2, SEGMENT), (None, 0)])
 def test_a_slice_may_have_no_boundary_that_something_follows(
-    make_rollout: MakeRollout, segments: int | None
+    make_rollout: MakeRollout, segments: int | None, before: int
 ) -> None:
     rollout = make_rollout(segments=segments)
+    rollout.live(before)  # the slice then begins with the last task of a life
     trajectory, episodes = rollout.collect(SEGMENT if segments else SEGMENT - 1)
     assert len(boundaries(trajectory, episodes).row) == 0
     transfer = Transfer(weight=1.0, every=1)

@@ -80,6 +80,7 @@ def test_evolution_goes_on_where_another_trainer_stopped(live: Train) -> None:
     [
         (["trainer=transfer", "memory_reset=task"], "memory_reset=task forgets A before B begins"),
         (["trainer=transfer", "memory=softmax_attention"], "no fresh twin of its size"),
+        (["trainer=transfer", "stream.lifetime_segments=1"], "has no task that follows another"),
         (["trainer=evolution", "stream.tasks=[FrozenLake-v1]"], "has no floor and ceiling"),
     ],
 )
