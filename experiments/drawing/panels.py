@@ -104,7 +104,10 @@ def labels_of(panels: Sequence[Panel]) -> list[str]:
 
 
 def limits(panels: Sequence[Panel]) -> tuple[float, float]:
-    """Common limits of panels in one unit, from their means: a band over two runs dwarfs them."""
+    """Common limits of panels in one unit, from their means: a band over two runs dwarfs them.
+
+    Of a linear axis also from the whiskers of points, as far as the means spread above and below.
+    """
     drawn = [curve.mean for panel in panels for curve in panel.curves]
     drawn += [panel.reference[2] for panel in panels if panel.reference is not None]
     known = np.concatenate([np.zeros(0), *(values[np.isfinite(values)] for values in drawn)])
@@ -113,6 +116,11 @@ def limits(panels: Sequence[Panel]) -> tuple[float, float]:
         low, high = (float(above.min()), float(above.max())) if len(above) else (1.0, 10.0)
         return low / 1.5, high * 1.5
     low, high = min(float(known.min(initial=0.0)), 0.0), float(known.max(initial=0.0))
+    ends = [np.zeros(0)]
+    for curve in (c for panel in panels if panel.kind == "points" for c in panel.curves):
+        ends += [whisker[np.isfinite(whisker)] for whisker in (curve.low, curve.high)]
+    reach = np.clip(np.concatenate(ends), low - (high - low), high + (high - low))
+    low, high = float(reach.min(initial=low)), float(reach.max(initial=high))
     margin = 0.15 * (high - low) or 1.0
     return (low - margin if low < 0 else 0.0), high + margin
 
