@@ -23,7 +23,7 @@ from ..loading import agent_of
 from ..measures.forgetting import Matrix
 from ..measures.lives import Lives
 from ..privileges import cell, privileges
-from ..report import comparators, lags, success_tasks
+from ..report import comparators, lags, references, success_tasks
 from ..stopping import StopRequest
 from ..tables import Table
 from .conditions import Half, condition, left_out, offered, segments_lived
@@ -189,12 +189,29 @@ def _of_outer(wanted: Evaluation) -> list[str]:
     return [] if wanted.checkpoints == 0 else [told]
 
 
+def scales(stream: Stream) -> list[str]:
+    """What 0 and 1 are in the regrets of a stream."""
+    known = {name: found for name, found in references(stream).items() if found is not None}
+    if not known:
+        return ["no task has a reference: returns are told, and no regret"]
+    kinds = ", ".join(sorted(set(comparators(stream).values())))
+    notes = [f"normalised regret: 0 = reference ({kinds}), 1 = uniform random policy"]
+    if any(found.informed is not None for found in known.values()):
+        notes.append(
+            "regret against informed play: 0 = the best that one can do who must first find out "
+            "what a task hides; who knows it from the start, as the oracle does, lies below 0"
+        )
+    return notes
+
+
 def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
     """What the numbers are, and what they are measured against."""
-    budget, kinds = wanted.budget, sorted(set(comparators(stream).values()))
+    budget = wanted.budget
     half, segments = Half.of(stream, budget), segments_lived(stream, budget)
     lived = f"{budget.steps:,} steps" if segments is None else f"{segments:,} segments"
+    lived = "1 segment" if segments == 1 else lived
     where = f"segment {half.start + 1}" if half.in_segments else f"step {half.start:,}"
+    halved = "" if segments == 1 else f"; half of a life: {where}"
     inside = {"episode": "works on inside a probe episode", "frozen": "only reads in a probe"}
     return [
         f"agent: {wanted.folder}, step {wanted.step:,}, trained with memory_reset="
@@ -203,10 +220,10 @@ def _notes(wanted: Evaluation, stream: Stream) -> list[str]:
         f"{budget.num_lifetimes} lifetimes of at most {lived} each, root seed {wanted.seed} "
         f"(trained on {wanted.trained.seed}), {'greedy' if wanted.greedy else 'sampled'} actions; "
         "all conditions live the same segments with the same luck",
-        f"normalised regret: 0 = reference ({', '.join(kinds)}), 1 = uniform random policy",
+        *scales(stream),
         "intervals: 95 % over lifetimes of one agent; they tell how well it was measured, not how "
         "training runs differ",
-        f"U = regret of the reset twin - regret of the carried life; half of a life: {where}",
+        f"U = regret of the reset twin - regret of the carried life{halved}",
         f"matrix of memories: a snapshot {inside[wanted.probes.writes]}",
         *_of_outer(wanted),
         "every measure has a card: sojourn explain MEASURE",

@@ -37,7 +37,7 @@ def matrix_rows(matrix: Matrix) -> Iterator[Row]:
     lags = [0, *doubling(matrix.num_parts - 1)]
     for lag in lags:
         values = retention[:, lag]
-        name = f"score, {lag} segments after the last visit"
+        name = f"score, {lag} segment{'' if lag == 1 else 's'} after the last visit"
         yield Row("M16", name, CARRIED, interval(values))
     reach = horizon(retention)
     yield single_number("M16", "memory horizon, segments", CARRIED, reach, len(matrix.scores))

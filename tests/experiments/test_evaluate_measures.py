@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from sojourn.experiments.build import build_stream
+from sojourn.experiments.config import compose_config, parse
 from sojourn.experiments.evaluations.conditions import Half
 from sojourn.experiments.evaluations.in_short import in_short
+from sojourn.experiments.evaluations.living import scales
 from sojourn.experiments.evaluations.matrix import matrix_rows
 from sojourn.experiments.evaluations.measures import (
     Row,
@@ -91,7 +94,7 @@ def test_the_matrix_says_how_many_cells_count() -> None:
     rows = list(matrix_rows(Matrix.in_order(scores, np.array([[0, 1, 2]] * 2))))
     assert [row.code for row in rows] == ["M6", "M7", "M7", "M9", *["M16"] * 4]
     assert value(rows, "score, 0 segments after the last visit") == 1.0
-    assert value(rows, "score, 1 segments after the last visit") == 0.0
+    assert value(rows, "score, 1 segment after the last visit") == 0.0
     assert value(rows, "memory horizon, segments") == 0.0
     assert "2 of 3" in rows[0].note
     assert value(rows, "ACC, score on all tasks met") == pytest.approx(interval([1 / 3] * 2).mean)
@@ -135,3 +138,14 @@ def test_an_age_that_few_lives_reached_is_no_row() -> None:
 @pytest.mark.parametrize(("most", "ages"), [(0, []), (1, [1]), (2, [1, 2]), (7, [1, 2, 4, 7])])
 def test_ages_double_up_to_the_last(most: int, ages: list[int]) -> None:
     assert doubling(most) == ages
+
+
+def test_what_zero_and_one_are_is_said() -> None:
+    def said(*words: str) -> list[str]:
+        return scales(build_stream(compose_config(parse(words)), 0))
+
+    known, informed = said("stream=hidden_rules")
+    assert "0 = reference (planner)" in known and "as the oracle does, lies below 0" in informed
+    assert len(said("stream=bandit")) == 1
+    (none,) = said("stream=tasks", "stream.tasks=[FrozenLake-v1]")
+    assert "no task has a reference" in none

@@ -52,7 +52,7 @@ EXPECTED = {
     ("M16", "score in segment 4 of life"): 0.7,
     ("M16", "score at a lag of 9 steps"): 0.3,
     ("M16", "score, 0 segments after the last visit"): (0.6 + 0.8 + 0.9 + 0.7) / 4,
-    ("M16", "score, 1 segments after the last visit"): (0.4 + 0.5 + 0.6) / 3,
+    ("M16", "score, 1 segment after the last visit"): (0.4 + 0.5 + 0.6) / 3,
     ("M16", "score, 2 segments after the last visit"): (0.3 + 0.4) / 2,
     ("M16", "memory horizon, segments"): 1.0,
 }
