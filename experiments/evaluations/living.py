@@ -73,7 +73,7 @@ def carry_out(
     rows += training_rows(wanted.folder / "metrics.csv", wanted.step)
     rows += cost_rows(clocks, agent, stream)
     chosen = wanted.config.choices
-    remarks = [seen_note(share_seen(trained, stream))]
+    remarks = [*as_trained(wanted.trained.memory_reset), seen_note(share_seen(trained, stream))]
     remarks += [f"left out: {name}: {why}" for name, why in reasons.items()]
     return Findings(
         f"{chosen.memory} on {chosen.stream}, held out",
@@ -187,6 +187,16 @@ def _of_outer(wanted: Evaluation) -> list[str]:
     lives = max(1, wanted.probes.num_lifetimes)
     told = f"matrix of outer parameters: {lives} lifetimes {OF_TRAINING} (probe_lifetimes)"
     return [] if wanted.checkpoints == 0 else [told]
+
+
+def as_trained(memory_reset: str) -> list[str]:
+    """Which condition is the agent as it lived in training, where that is not `carried`."""
+    if memory_reset not in ("episode", "task"):
+        return []
+    return [
+        f"trained with memory_reset={memory_reset}: reset_{memory_reset} is the agent as it was "
+        "trained, under carried its memory goes on all the same"
+    ]
 
 
 def scales(stream: Stream) -> list[str]:

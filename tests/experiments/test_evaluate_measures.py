@@ -5,9 +5,9 @@ import pytest
 
 from sojourn.experiments.build import build_stream
 from sojourn.experiments.config import compose_config, parse
-from sojourn.experiments.evaluations.conditions import Half
+from sojourn.experiments.evaluations.conditions import CONDITIONS, Half
 from sojourn.experiments.evaluations.in_short import in_short
-from sojourn.experiments.evaluations.living import scales
+from sojourn.experiments.evaluations.living import as_trained, scales
 from sojourn.experiments.evaluations.matrix import matrix_rows
 from sojourn.experiments.evaluations.measures import (
     Row,
@@ -149,3 +149,11 @@ def test_what_zero_and_one_are_is_said() -> None:
     assert len(said("stream=bandit")) == 1
     (none,) = said("stream=tasks", "stream.tasks=[FrozenLake-v1]")
     assert "no task has a reference" in none
+
+
+def test_the_condition_of_training_is_named_where_carried_is_another() -> None:
+    assert as_trained("lifetime") == as_trained("never") == []
+    for boundary in ("episode", "task"):
+        (said,) = as_trained(boundary)
+        assert f"reset_{boundary} is the agent as it was trained" in said
+        assert f"reset_{boundary}" in CONDITIONS
