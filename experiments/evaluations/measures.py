@@ -18,6 +18,7 @@ from ..measures.lifetimes import (
     failure_split,
     mean_regret,
     regret_of_index,
+    reward_per_step,
     step_regret,
     trend,
     worst_score,
@@ -73,6 +74,7 @@ def condition_rows(
         return Row(code, measure, name, interval(values), note)
 
     yield row("M1", "return per episode", means_by(lives.achieved, lives.lifetime))
+    yield row("M1", "reward per step", reward_per_step(lives))
     for measure, values in _regrets(lives, success_tasks):
         yield row("M2", measure, values)
     segments = segments_of(lives)

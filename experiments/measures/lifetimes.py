@@ -25,6 +25,13 @@ WORST = 0.1
 FEWEST = 3  # segments that make a slope
 
 
+def reward_per_step(lives: Lives) -> Array:
+    """M1, `[num_lifetimes]`: all reward of a lifetime's episodes over all their steps."""
+    rewards = np.where(lives.by_rate, lives.achieved * lives.num_steps, lives.achieved)
+    steps = means_by(np.where(np.isfinite(rewards), lives.num_steps, np.nan), lives.lifetime)
+    return np.asarray(means_by(rewards, lives.lifetime) / steps)
+
+
 def mean_regret(lives: Lives) -> Array:
     """M2 over episodes, `[num_lifetimes]` of those that have an episode with a regret."""
     return means_by(lives.regret(), lives.lifetime)

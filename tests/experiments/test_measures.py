@@ -1,6 +1,7 @@
 """Laws of the measures: identities, invariances, and lives by hand with known answers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from sojourn.experiments.episodes import Episodes
 from sojourn.experiments.measures.lifetimes import (
     mean_regret,
     regret_of_index,
+    reward_per_step,
     step_regret,
     theil_sen,
     trend,
@@ -89,6 +91,12 @@ def test_the_split_is_an_identity_and_that_of_single_segments(length: int) -> No
         slow = split_regret(windows, u, max(1, round(0.1 * length)))
         assert slow.transient[0] / length == pytest.approx(fast, abs=1e-12)
         assert slow.residual[0] / length == pytest.approx(stays, abs=1e-12)
+
+
+def test_reward_per_step_counts_episodes_and_rates_by_their_steps() -> None:
+    lives = replace(lives_of([[[0.2, 1.0]] * 3]), num_steps=np.array([1, 9] * 3))
+    assert reward_per_step(lives)[0] == pytest.approx((0.4 + 1.2) / 10)
+    assert reward_per_step(replace(lives, by_rate=lives.num_steps > 0))[0] == pytest.approx(1.12)
 
 
 def test_a_perfect_life_loses_nothing_and_a_random_one_all() -> None:

@@ -22,6 +22,7 @@ MATRIX = np.array(
 )
 EXPECTED = {
     ("M1", "return per episode"): 0.2 + 0.4,  # floor 0.2, gap 1, mean score 3.2 / 8
+    ("M1", "reward per step"): 0.6 / 4,  # episodes of four steps
     ("M2", "regret, all episodes"): 0.6,
     ("M2", "regret, 1st episode"): 1 - 0.9 / 4,
     ("M2", "regret, 2nd episode"): 1 - 2.3 / 4,
