@@ -42,3 +42,12 @@ def test_a_slab_is_never_a_single_token_of_several():
         x = torch.zeros(1, steps, 1)
         pieces = x.tensor_split(num_slabs(x, 1), dim=1)
         assert min(piece.shape[1] for piece in pieces) > 1
+
+
+def test_compiled_slabs_are_half_as_long(monkeypatch):
+    x = torch.zeros(16, 8 * SHORTEST_SLAB, 4)
+    numbers = 16 * 4 * 2 * SHORTEST_SLAB
+    assert num_slabs(x, numbers) == 4
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert num_slabs(x, numbers) == 8
+    assert num_slabs(x, 1) == 8
