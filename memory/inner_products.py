@@ -55,5 +55,6 @@ class _OwnProducts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (vectors,) = ctx.saved_tensors
-        gradient: Tensor = (gradients[0] + gradients[0].mT) @ vectors
+        # Two products: the sum of a matrix and its turn cannot be made in steps of a vector.
+        gradient: Tensor = gradients[0] @ vectors + gradients[0].mT @ vectors
         return gradient
