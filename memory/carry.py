@@ -10,22 +10,21 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 
 class Carry(NamedTuple):
     """The shares of N chunks, for M memories side by side with a state `[M, V, K]`."""
 
     kept: Tensor
-    """`[M, N, 1, K or 1]`"""
+    """`[N, M, 1, K or 1]`"""
     moved: Tensor | None = None
-    """`[M, N, 1, 1]`: of the second half of the columns into the first; None for nothing."""
+    """`[N, M, 1, 1]`: of the second half of the columns into the first; None for nothing."""
 
     def chunks(self) -> Iterator[Carry]:
         """The shares of one chunk after the other, without the axis N."""
         if self.moved is None:
-            return (Carry(kept) for kept in self.kept.unbind(1))
-        return map(Carry, self.kept.unbind(1), self.moved.unbind(1))
+            return (Carry(kept) for kept in self.kept.unbind(0))
+        return map(Carry, self.kept.unbind(0), self.moved.unbind(0))
 
     def backwards(self) -> Iterator[Carry]:
         """The same from the last chunk to the first."""
@@ -37,7 +36,8 @@ class Carry(NamedTuple):
         if self.moved is None:
             return left
         half = state.shape[-1] // 2
-        return left + functional.pad(self.moved * state[..., half:], (0, half))
+        left[..., :half] += self.moved * state[..., half:]
+        return left
 
     def apply_back(self, gradient: Tensor, added: Tensor) -> Tensor:
         """The gradient at the state, from that at what is left of it; for one chunk."""
@@ -45,14 +45,15 @@ class Carry(NamedTuple):
         if self.moved is None:
             return left
         half = gradient.shape[-1] // 2
-        return left + functional.pad(self.moved * gradient[..., :half], (half, 0))
+        left[..., half:] += self.moved * gradient[..., :half]
+        return left
 
     def gradients(
         self, after: Tensor, met: Tensor, needed: Sequence[bool]
     ) -> tuple[Tensor | None, Tensor | None]:
         """At the shares that need one, from those after the chunks and the states that they met.
 
-        Both `[M, N, V, K]`.
+        Both `[N, M, V, K]`.
         """
         for_kept = (after * met).sum_to_size(self.kept.shape) if needed[0] else None
         if self.moved is None:

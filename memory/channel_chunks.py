@@ -27,22 +27,22 @@ class ReadMap(NamedTuple):
     """O = reads + probes W_in^T."""
 
     reads: Tensor
-    """`[B, M, N, n, V]`"""
+    """`[N, B, M, n, V]`"""
     probes: Tensor
-    """`[B, M, N, n, K]`"""
+    """`[N, B, M, n, K]`"""
 
 
 class WeightMap(NamedTuple):
     """W_out = writes + W_in transition."""
 
     writes: Tensor
-    """`[B, M, N, V, K]`"""
+    """`[N, B, M, V, K]`"""
     transition: Tensor
-    """`[B, M, N, K, K]`"""
+    """`[N, B, M, K, K]`"""
 
 
 class EditChunks:
-    """Chunks of `edits` `[B, M, N, C, ...]` and their systems; `initial` `[M, 1, V, K]` weights.
+    """Chunks of `edits` `[N, B, M, C, ...]` and their systems; `initial` `[M, V, K]` weights.
 
     `reads_live` says that `live_writes` will be asked for, which is cheaper known beforehand.
     """
