@@ -6,7 +6,7 @@ import glob
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .backends import KEY, check_backends
@@ -19,6 +19,7 @@ from .progress import plain_console
 from .results import CONFIG_FILE, RunResult
 from .studies.member import Places
 
+UNFINISHED = ("refuse", "include", "skip")
 OPTIONS = ("output", "last", "unfinished", "reference", "declared", KEY)
 
 
@@ -39,10 +40,11 @@ def compare(words: Sequence[str]) -> int:
     patterns = [word for word in words if not _is_option(word)]
     options = parse_options([word for word in words if _is_option(word)])
     runs = [RunResult.read(path) for path in find_runs(patterns)]
+    runs, left_out = choose_finished(runs, options.unfinished)
     check_backends({str(run.path): run.backend for run in runs}, options.mix_backends)
-    check_finished(runs, options.unfinished)
     groups = group_runs(runs)
-    table = write_comparison(options.output, groups, options.request)
+    request = replace(options.request, left_out=left_out)
+    table = write_comparison(options.output, groups, request)
     console = plain_console()
     console.print(rich_table(table))
     for line in table.notes:
@@ -67,8 +69,10 @@ def parse_options(words: Sequence[str]) -> Options:
         last = 0.0
     if not 0 < last < math.inf:
         raise UsageError(f"last={text}: expected a fraction such as 0.1 or a number of episodes")
-    if unfinished not in ("refuse", "include"):
-        raise UsageError(f"unfinished={unfinished}: expected refuse or include")
+    if unfinished not in UNFINISHED:
+        expected = ", ".join(UNFINISHED)
+        near = hint(unfinished, UNFINISHED)
+        raise UsageError(f"unfinished={unfinished}: expected {expected}; {near}")
     return Options(output, Request(last, reference, declared), unfinished, mix)
 
 
@@ -83,23 +87,33 @@ def find_runs(patterns: Sequence[str]) -> list[Path]:
     return list(found.values())
 
 
-def check_finished(runs: Sequence[RunResult], unfinished: str) -> None:
-    """Raise RunError naming every failed run, and every unfinished one unless they are included.
+def choose_finished(
+    runs: Sequence[RunResult], unfinished: str
+) -> tuple[list[RunResult], list[str]]:
+    """The runs that are compared, and a note on each that is skipped.
 
-    An endless run counts as finished when it was stopped.
+    An endless run counts as finished when it was stopped. Raises RunError for a run that may be
+    neither compared nor skipped, and where none is left.
     """
+    chosen, notes = [], []
     for run in runs:
         endless = run.config.num_steps is None
         accepted = {"done"} | ({"interrupted"} if endless else set())
         if unfinished == "include":
             accepted |= {"interrupted", "running", "killed"}
-        if run.status not in accepted:
+        if run.status in accepted and run.last_step > 0:
+            chosen.append(run)
+            continue
+        state = run.status if run.last_step > 0 else f"{run.status} before its first update"
+        if unfinished != "skip":
             raise RunError(
-                f"{run.path}: this run is {run.status} and cannot be compared; resume it, leave it "
-                "out, or (unless it failed) give unfinished=include"
+                f"{run.path}: this run is {state} and cannot be compared; resume it, leave it out "
+                "with unfinished=skip, or give unfinished=include if it did not fail"
             )
-        if run.last_step == 0:
-            raise RunError(f"{run.path}: this run has not made an update yet")
+        notes.append(f"left out: {run.path}, which is {state}; what is left may be the lucky ones")
+    if not chosen:
+        raise RunError("compare: none of these runs is finished; give unfinished=include")
+    return chosen, notes
 
 
 def _is_option(word: str) -> bool:

@@ -23,18 +23,20 @@ REPORT = "report.html"
 @dataclass(frozen=True)
 class Request:
     """`last`: the end of a run, as `RunResult.final_episodes` takes it; `reference` and `declared`
-    as `contrasts.declare` takes them.
+    as `contrasts.declare` takes them. `left_out`: notes on runs that were skipped.
     """
 
     last: float = 0.1
     reference: str = ""
     declared: str = ""
+    left_out: Sequence[str] = ()
 
 
 def write_comparison(folder: Path, groups: Sequence[Group], request: Request) -> Comparison:
     """Write all of it; returns the main table. Raises UsageError before anything is written."""
     declared = declare(groups, request.reference, request.declared)
     table = plain_table(groups, request.last)
+    table = replace(table, notes=[*request.left_out, *table.notes])
     scale = regret_scale(run.summary for group in groups for run in group.runs)
     aggregates = _with(scale, aggregate_table(groups, request.last))
     beside = _with(scale, contrast_table(contrasts(groups, declared, request.last)))

@@ -14,7 +14,8 @@ Compare finished runs: a page for the browser, regret curves with bands over see
               runs/comparisons/TIME
   last        part of a run that counts as its end: a fraction of its steps or a number of episodes;
               default 0.1
-  unfinished  refuse | include: runs that did not reach the end of their budget; default refuse
+  unfinished  runs that failed or did not reach the end of their budget: refuse, include (those
+              that did not fail) or skip (all of them, and say which); default refuse
   mix_backends  true: runs in EnvPool beside runs in Python, which play other layouts; default false
   reference   the group that all others are paired with, a label or a memory; default the group of
               the GRU where there is one

@@ -139,6 +139,17 @@ def test_an_unfinished_run_is_an_error_unless_it_is_included(
     assert "delta-2" in line and ("killed" if state == "running" else state) in line
     expected = 1 if state == "failed" else 0
     assert main(["compare", "runs/*", "unfinished=include", "output=out"]) == expected
+    assert main(["compare", "runs/*", "unfinished=skip", "output=skipped"]) == 0
+    for name in ("comparison.md", "comparison.tex", "report.html"):
+        text = Path("skipped", name).read_text()
+        assert "left out: runs/delta-2" in text, name
+    assert "n = 1, seeds 1" in Path("skipped/comparison.md").read_text()
+
+
+def test_a_comparison_without_a_finished_run_is_refused(runs: Path, refuse: Refuse) -> None:
+    path = runs / "delta-2" / "status.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "failed"}))
+    assert "none of these runs" in refuse("compare", str(path.parent), "unfinished=skip", code=1)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +160,7 @@ def test_an_unfinished_run_is_an_error_unless_it_is_included(
         ("last=0", "expected a fraction"),
         ("last=inf", "expected a fraction"),
         ("last=nan", "expected a fraction"),
-        ("unfinished=no", "expected refuse or include"),
+        ("unfinished=skp", "did you mean skip?"),
     ],
 )
 def test_a_wrong_option_is_refused(runs: Path, refuse: Refuse, word: str, expected: str) -> None:
