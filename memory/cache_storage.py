@@ -78,7 +78,7 @@ class AbsorbLosers(Storage):
     def write(
         self, memory: ExactScalar, block: Block, cache: Pairs, leaves: Mapping[str, Tensor]
     ) -> Stored:
-        key, value = block.tokens.key.squeeze(0), block.tokens.value.squeeze(0)
+        key, value = block.tokens.key.squeeze(2), block.tokens.value.squeeze(2)
         predicted = key @ leaves["anchor"].mT
         restarted = (block.segment > 0)[:, None, :, None]
         predicted = torch.where(restarted, key @ memory.initial_weights.mT, predicted)
@@ -88,10 +88,10 @@ class AbsorbLosers(Storage):
         losers = find_losers(members, cache.scores.shape[-1]).to(value.dtype)
         given_up = Tokens(
             block.tokens.query,
-            (losers @ pairs.keys).unsqueeze(0),
-            (losers @ pairs.values).unsqueeze(0),
+            (losers @ pairs.keys).unsqueeze(2),
+            (losers @ pairs.values).unsqueeze(2),
         )
-        rates = (losers @ pairs.rates.unsqueeze(-1)).squeeze(-1).unsqueeze(0)
+        rates = (losers @ pairs.rates.unsqueeze(-1)).squeeze(-1).unsqueeze(2)
         gates = block.gates._replace(write_rate=rates)
         reads, _, weights = apply_delta(memory, given_up, gates, block.decay, leaves["weights"])
         return Stored(reads, weights, pairs, members)

@@ -34,7 +34,7 @@ CACHE_LEAVES = ("cache_keys", "cache_values", "cache_rates", "cache_scores")
 
 
 class Block(NamedTuple):
-    """The tokens `[1, B, H, L, ...]` and gates `[1, B, H, L]` of one block of the grid."""
+    """The tokens `[B, H, 1, L, ...]` and gates `[B, H, 1, L]` of one block of the grid."""
 
     tokens: Tokens
     gates: Gates
@@ -48,9 +48,9 @@ class Block(NamedTuple):
 
     def pairs(self, errors: Tensor) -> Pairs:
         """The block's own pairs, scored by rate times error; `errors` `[B, H, L, V]`."""
-        rates = self.gates.write_rate.squeeze(0)
+        rates = self.gates.write_rate.squeeze(2)
         scores = (rates * errors.detach().norm(dim=-1)).detach()
-        return Pairs(self.tokens.key.squeeze(0), self.tokens.value.squeeze(0), rates, scores)
+        return Pairs(self.tokens.key.squeeze(2), self.tokens.value.squeeze(2), rates, scores)
 
 
 class Stored(NamedTuple):
@@ -162,7 +162,7 @@ class CachedDelta(Solver):
         """Reads `[B, L, H, V]` of a block and the leaves after it."""
         cache = Pairs(*(leaves[name] for name in CACHE_LEAVES))
         stored = self.storage.write(self.memory, block, cache, leaves)
-        query = block.tokens.query.squeeze(0)
+        query = block.tokens.query.squeeze(2)
         fits = self.log_sharpness.exp() * (query @ stored.pairs.keys.mT)
         recalled = weighted_mean(fits, stored.members.kept, stored.pairs.values.transpose(1, 2))
         reads = stored.reads.transpose(1, 2) + self.strength * recalled
@@ -182,20 +182,18 @@ def members_of(block: Block, pairs: Pairs) -> Members:
 def apply_delta(
     memory: ExactScalar, tokens: Tokens, gates: Gates, decay: ChunkDecay, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reads and errors `[B, H, L, V]` of one chunk `[1, B, H, L, ...]`, the weights after it."""
+    """Reads and errors `[B, H, L, V]` of one chunk `[B, H, 1, L, ...]`, the weights after it."""
     if tokens.query.shape[3] == 1 and decay.reset is None:
-        token = Tokens(*(view.squeeze(0) for view in tokens))
-        gates = Gates(*(gate.squeeze(0).unsqueeze(-1) for gate in gates))
-        return _apply_token(memory, token, gates, weights)
+        return _apply_token(memory, Tokens(*(view.squeeze(2) for view in tokens)), gates, weights)
     writes = memory.chunk_writes(tokens, gates.write_rate, decay)
     reads, missed, weights = run_writes(writes, weights)
-    return reads.squeeze(0), missed.squeeze(0), weights
+    return reads.squeeze(2), missed.squeeze(2), weights
 
 
 def _apply_token(
     memory: ExactScalar, token: Tokens, gates: Gates, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same for one token and its gates `[B, H, 1, ...]`, without the machinery of chunks."""
+    """The same for one token `[B, H, 1, ...]`, without the machinery of chunks."""
     query, key, value = token
     decayed = gates.log_retention.exp() * weights
     met = decayed if memory.objective.predicts_with == "decayed" else weights
@@ -212,18 +210,18 @@ def _blocks(tokens: Tokens, gates: Gates, grid: Grid, mask: Tensor | None) -> It
         valid = valid.unsqueeze(-1)
         key, value = (torch.where(valid, part, 0.0) for part in (tokens.key, tokens.value))
         tokens = Tokens(tokens.query, key, value)
-    views = [grid.fold(view).movedim((1, 3), (0, 2)) for view in tokens]
-    log_retention, rate = (grid.fold(gate).movedim((1, 3), (0, 2)) for gate in gates)
+    views = [grid.fold(view).movedim(3, 1) for view in tokens]
+    log_retention, rate = (grid.fold(gate).movedim(3, 1) for gate in gates)
     segment = torch.zeros_like(grid.valid).long()
     if grid.reset is not None:
         segment = grid.reset.long().cumsum(-1)
     for n in range(grid.num_blocks):
         one = slice(n, n + 1)
-        reset = None if grid.reset is None else grid.reset[None, :, n, None]
+        reset = None if grid.reset is None else grid.reset[:, None, one]
         yield Block(
-            Tokens(*(view[one] for view in views)),
-            Gates(log_retention[one], rate[one]),
-            ChunkDecay(log_retention[one], reset),
+            Tokens(*(view[:, :, one] for view in views)),
+            Gates(log_retention[:, :, one], rate[:, :, one]),
+            ChunkDecay(log_retention[:, :, one], reset),
             segment[:, n],
             grid.valid[:, n],
             grid.full[:, n],

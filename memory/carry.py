@@ -16,15 +16,15 @@ class Carry(NamedTuple):
     """The shares of N chunks, for M memories side by side with a state `[M, V, K]`."""
 
     kept: Tensor
-    """`[N, M, 1, K or 1]`"""
+    """`[M, N, 1, K or 1]`"""
     moved: Tensor | None = None
-    """`[N, M, 1, 1]`: of the second half of the columns into the first; None for nothing."""
+    """`[M, N, 1, 1]`: of the second half of the columns into the first; None for nothing."""
 
     def chunks(self) -> Iterator[Carry]:
         """The shares of one chunk after the other, without the axis N."""
         if self.moved is None:
-            return (Carry(kept) for kept in self.kept.unbind(0))
-        return map(Carry, self.kept.unbind(0), self.moved.unbind(0))
+            return (Carry(kept) for kept in self.kept.unbind(1))
+        return map(Carry, self.kept.unbind(1), self.moved.unbind(1))
 
     def backwards(self) -> Iterator[Carry]:
         """The same from the last chunk to the first."""
@@ -53,7 +53,7 @@ class Carry(NamedTuple):
     ) -> tuple[Tensor | None, Tensor | None]:
         """At the shares that need one, from those after the chunks and the states that they met.
 
-        Both `[N, M, V, K]`.
+        Both `[M, N, V, K]`.
         """
         for_kept = (after * met).sum_to_size(self.kept.shape) if needed[0] else None
         if self.moved is None:

@@ -27,22 +27,22 @@ class ReadMap(NamedTuple):
     """O = reads + probes W_in^T."""
 
     reads: Tensor
-    """`[N, B, M, n, V]`"""
+    """`[B, M, N, n, V]`"""
     probes: Tensor
-    """`[N, B, M, n, K]`"""
+    """`[B, M, N, n, K]`"""
 
 
 class WeightMap(NamedTuple):
     """W_out = writes + W_in transition."""
 
     writes: Tensor
-    """`[N, B, M, V, K]`"""
+    """`[B, M, N, V, K]`"""
     transition: Tensor
-    """`[N, B, M, K, K]`"""
+    """`[B, M, N, K, K]`"""
 
 
 class EditChunks:
-    """Chunks of `edits` `[N, B, M, C, ...]` and their systems; `initial` `[M, V, K]` weights.
+    """Chunks of `edits` `[B, M, N, C, ...]` and their systems; `initial` `[M, 1, V, K]` weights.
 
     `reads_live` says that `live_writes` will be asked for, which is cheaper known beforehand.
     """

@@ -25,7 +25,7 @@ from .channel_decay import ChannelDecay
 from .channel_rule import ChannelRule, Edits
 from .checks import check_at_least
 from .chunk_writes import run_writes
-from .chunks import fold, unfold
+from .chunks import fold
 from .objective import Prediction
 
 
@@ -94,8 +94,8 @@ class ChannelSolver(nn.Module, ABC):
         if reset is not None:
             reset = self.fold_flags(reset, 0)
         decay = ChannelDecay(edits.log_retention, reset, self.block_size)
-        initial, live = self.initial_weights, not self.reads_commits
-        return EditChunks(edits, decay, initial, self.predicts_with, live)
+        initial = self.initial_weights.unsqueeze(1)
+        return EditChunks(edits, decay, initial, self.predicts_with, not self.reads_commits)
 
     def masked(self, edits: Edits, mask: Tensor | None) -> Edits:
         """Edits that change nothing where `mask` `[B, T]` is False."""
@@ -109,23 +109,23 @@ class ChannelSolver(nn.Module, ABC):
         )
 
     def fold(self, x: Tensor) -> Tensor:
-        """`[B, E, M, ...]` to chunks `[N, B, M, C, ...]`."""
+        """`[B, E, M, ...]` to chunks `[B, M, N, C, ...]`."""
         # Chunks double from one block on, so that blocks pair up without a rest.
         doublings = math.ceil(math.log2(min(x.shape[1], self.chunk_size) / self.block_size))
         size = self.block_size * 2 ** max(0, doublings)
         return fold(x, size, multiple_of=size)
 
     def fold_flags(self, flags: Tensor, edit: int) -> Tensor:
-        """Flags `[B, T]` of tokens to chunks `[N, B, 1, C]`, set at one `edit` of each token."""
+        """Flags `[B, T]` of tokens to chunks `[B, 1, N, C]`, set at one `edit` of each token."""
         after = self.edits_per_token - 1 - edit
         return self.fold(
             functional.pad(flags.unsqueeze(-1), (edit, after)).flatten(1).unsqueeze(-1)
         )
 
     def unfold(self, reads: Tensor, steps: int) -> Tensor:
-        """Reads `[N, B, M, C, V]` of every edit to those after each of `steps` tokens' last."""
+        """Reads `[B, M, N, C, V]` of every edit to those after each of `steps` tokens' last."""
         count = self.edits_per_token
-        return unfold(reads, steps * count)[:, count - 1 :: count]
+        return reads.flatten(2, 3)[:, :, count - 1 : steps * count : count].transpose(1, 2)
 
 
 class ExactChannel(ChannelSolver):

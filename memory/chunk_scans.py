@@ -30,7 +30,7 @@ from .triangular import solve_unit_lower
 def decayed_sums(
     carry: Carry, state: Tensor, values: Tensor, keys: Tensor, start: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """States that N chunks meet `[N, M, V, K]`, and the last one, from `state` `[M, V, K]`.
+    """States that N chunks meet `[M, N, V, K]`, and the last one, from `state` `[M, V, K]`.
 
     Shapes of the parts as in `ChunkWrites`, with one axis M for B H.
     """
@@ -48,7 +48,7 @@ def delta_errors(
     system: Tensor,
     start: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Errors `[N, M, C, V]`, the states met `[N, M, V, K]` and the last, from `[M, V, K]`.
+    """Errors `[M, N, C, V]`, the states met `[M, N, V, K]` and the last, from `[M, V, K]`.
 
     Shapes of the parts as in `ChunkWrites`, with one axis M for B H.
     """
@@ -68,10 +68,10 @@ def _sum(
     writes, met = values.mT @ keys, []
     if start is not None:
         writes = writes + start
-    for carry, added in zip(Carry(kept, moved).chunks(), writes.unbind(0), strict=True):
+    for carry, added in zip(Carry(kept, moved).chunks(), writes.unbind(1), strict=True):
         met.append(state)
         state = carry.apply(state, added)
-    return torch.stack(met), state
+    return torch.stack(met, dim=1), state
 
 
 class _DecayedSums(torch.autograd.Function):
@@ -88,10 +88,10 @@ class _DecayedSums(torch.autograd.Function):
         *shares, values, keys, met = ctx.saved_tensors
         carry, (for_met, for_state) = Carry(*shares), gradients
         after = []
-        for one, added in zip(carry.backwards(), for_met.unbind(0)[::-1], strict=True):
+        for one, added in zip(carry.backwards(), for_met.unbind(1)[::-1], strict=True):
             after.append(for_state)
             for_state = one.apply_back(for_state, added)
-        for_writes = torch.stack(after[::-1])
+        for_writes = torch.stack(after[::-1], dim=1)
         return (
             *carry.gradients(for_writes, met, ctx.needs_input_grad),
             for_state,
@@ -115,7 +115,7 @@ class _DeltaErrors(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         *shares, keys, erased, errors, met, inverse = ctx.saved_tensors
-        carry, like = Carry(*shares), (errors, met, met[0])
+        carry, like = Carry(*shares), (errors, met, met[:, 0])
         for_errors, for_met, for_last = (
             torch.zeros_like(one) if gradient is None else gradient
             for gradient, one in zip(gradients, like, strict=False)
@@ -150,14 +150,14 @@ def _correct(
     """Errors, the states met, the last state and T."""
     inverse = solve_unit_lower(system)
     errors, met = [], []
-    parts = (part.unbind(0) for part in (values, keys, erased, inverse))
+    parts = (part.unbind(1) for part in (values, keys, erased, inverse))
     columns = zip(Carry(kept, moved).chunks(), *parts, strict=True)
     for n, (carry, value, key, erase, solve) in enumerate(columns):
         met.append(state)
         errors.append(torch.bmm(solve, torch.baddbmm(value, erase, state.mT, alpha=-1)))
-        left = carry.apply(state, None if start is None else start[n])
+        left = carry.apply(state, None if start is None else start[:, n])
         state = torch.baddbmm(left, errors[-1].mT, key)
-    return torch.stack(errors), torch.stack(met), state, inverse
+    return torch.stack(errors, dim=1), torch.stack(met, dim=1), state, inverse
 
 
 def _go_back(
@@ -169,12 +169,12 @@ def _go_back(
     erased: Tensor,
     inverse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """D `[N, M, V, K]` at the states after the chunks, R `[N, M, C, V]`, D before the first."""
+    """D `[M, N, V, K]` at the states after the chunks, R `[M, N, C, V]`, D before the first."""
     after, right = [], []
-    parts = (part.unbind(0)[::-1] for part in (for_errors, for_met, keys, erased, inverse))
+    parts = (part.unbind(1)[::-1] for part in (for_errors, for_met, keys, erased, inverse))
     for one, for_error, for_one, key, erase, solve in zip(carry.backwards(), *parts, strict=True):
         after.append(for_state)
         right.append(torch.bmm(solve.mT, torch.baddbmm(for_error, key, for_state.mT)))
         for_state = one.apply_back(for_state, for_one)
         for_state = torch.baddbmm(for_state, right[-1].mT, erase, alpha=-1)
-    return torch.stack(after[::-1]), torch.stack(right[::-1]), for_state
+    return torch.stack(after[::-1], dim=1), torch.stack(right[::-1], dim=1), for_state

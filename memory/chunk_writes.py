@@ -23,39 +23,39 @@ class ChunkWrites(NamedTuple):
     """What N chunks of C tokens write into a state `[B, H, V, K]` and read from it."""
 
     values: Tensor
-    """`[N, B, H, C, V]`"""
+    """`[B, H, N, C, V]`"""
     keys: Tensor
-    """`[N, B, H, C, K]`: as they stand in the state after the chunk"""
+    """`[B, H, N, C, K]`: as they stand in the state after the chunk"""
     scores: Tensor
-    """`[N, B, H, C, C]`: what each token reads of each write"""
+    """`[B, H, N, C, C]`: what each token reads of each write"""
     probes: Tensor
-    """`[N, B, H, C, K]`"""
+    """`[B, H, N, C, K]`"""
     kept: Tensor
-    """`[N, B, H, 1, K or 1]`"""
+    """`[B, H, N, 1, K or 1]`"""
     moved: Tensor | None = None
-    """`[N, B, H, 1, 1]`: of the second half of the columns into the first"""
+    """`[B, H, N, 1, 1]`: of the second half of the columns into the first"""
     erased: Tensor | None = None
-    """`[N, B, H, C, K]`, None where values are written as they are"""
+    """`[B, H, N, C, K]`, None where values are written as they are"""
     system: Tensor | None = None
-    """`[N, B, H, C, C]`, with `erased`; only the strictly lower part is read"""
+    """`[B, H, N, C, C]`, with `erased`; only the strictly lower part is read"""
     reads: Tensor | None = None
-    """`[N, B, H, C, V]`"""
+    """`[B, H, N, C, V]`"""
     start: Tensor | None = None
-    """`[N, B, H, V, K]`"""
+    """`[B, H, N, V, K]`"""
 
 
 def run_writes(writes: ChunkWrites, state: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Reads and errors `[N, B, H, C, V]` and the last state, from `[B, H, V, K]`."""
-    values, keys = writes.values.flatten(1, 2), writes.keys.flatten(1, 2)
+    """Reads and errors `[B, H, N, C, V]` and the last state, from `[B, H, V, K]`."""
+    values, keys = writes.values.flatten(0, 1), writes.keys.flatten(0, 1)
     moved, start = (
-        None if part is None else part.flatten(1, 2) for part in (writes.moved, writes.start)
+        None if part is None else part.flatten(0, 1) for part in (writes.moved, writes.start)
     )
-    carry, weights = Carry(writes.kept.flatten(1, 2), moved), state.reshape(-1, *state.shape[2:])
+    carry, weights = Carry(writes.kept.flatten(0, 1), moved), state.reshape(-1, *state.shape[2:])
     if writes.erased is None or writes.system is None:
         errors = values
         met, last = decayed_sums(carry, weights, values, keys, start)
     else:
-        erased, system = writes.erased.flatten(1, 2), writes.system.flatten(1, 2)
+        erased, system = writes.erased.flatten(0, 1), writes.system.flatten(0, 1)
         errors, met, last = delta_errors(carry, weights, values, keys, erased, system, start)
     reads = torch.bmm(writes.scores.flatten(0, 2), errors.flatten(0, 1))
     reads = reads + inner_products(writes.probes.flatten(0, 2), met.flatten(0, 1))

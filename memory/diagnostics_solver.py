@@ -54,7 +54,7 @@ class SystemsWatch:
 
     def _record(self, _: nn.Module, args: tuple[Any, ...], x: Tensor) -> None:
         systems, right = args
-        # `[N, B, H, C]`; empty slots have a zero right-hand side.
+        # `[B, H, N, C]`; empty slots have a zero right-hand side.
         self.residuals.append((systems.apply(x) - right).square().sum(-1))
         self.right.append(right.square().sum(-1))
 
@@ -63,7 +63,7 @@ class SystemsWatch:
         if not self.right:
             return {}
         residual, right = (
-            torch.cat([one.movedim(2, -1).flatten(0, -2) for one in part])
+            torch.cat([one.movedim(1, -1).flatten(0, -2) for one in part])
             for part in (self.residuals, self.right)
         )
         of_all = residual.sum(0) / right.sum(0).clamp(min=TINY)

@@ -24,7 +24,7 @@ from .backend import Backend
 from .backend_kernels import SCALAR_KERNELS
 from .checks import check_at_least
 from .chunk_writes import ChunkWrites, run_writes
-from .chunks import fold, unfold
+from .chunks import fold
 from .decay import ChunkDecay
 from .heads import Heads
 from .inner_products import inner_products, own_products
@@ -122,7 +122,7 @@ class ExactScalar(Solver):
         else:
             writes = self._kept_writes(tokens, gates.write_rate)
         reads, _, weights = run_writes(writes, weights)
-        return unfold(reads, steps), weights
+        return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), weights
 
     def _kept_writes(self, tokens: Tokens, rate: Tensor) -> ChunkWrites:
         """`chunk_writes` where nothing is forgotten and no chunk holds a reset."""
@@ -141,7 +141,7 @@ class ExactScalar(Solver):
         return chunks._replace(erased=key, system=strength * own_products(key))
 
     def chunk_writes(self, tokens: Tokens, rate: Tensor, decay: ChunkDecay) -> ChunkWrites:
-        """What chunks `[N, B, H, C, ...]` write; gates are zero where a token is masked."""
+        """What chunks `[B, H, N, C, ...]` write; gates are zero where a token is masked."""
         query, key, value = tokens
         after = decay.after_write()
         rates = rate.unsqueeze(-2)
@@ -153,7 +153,7 @@ class ExactScalar(Solver):
             probes=after.carried.unsqueeze(-1) * query,
             kept=after.carried[..., -1:].unsqueeze(-1),
         )
-        start = self.initial_weights
+        start = self.initial_weights.unsqueeze(1)
         if after.initial is not None:
             chunks = chunks._replace(
                 reads=after.initial.unsqueeze(-1) * (query @ start.mT),

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .checks import check_at_least
-from .chunks import fold, unfold
+from .chunks import fold
 from .decay import ChunkDecay, Coefficients
 from .heads import Heads
 from .objective import Objective
@@ -109,39 +109,39 @@ class Mesa(Solver):
         sizes = [self.heads.value_width, self.heads.key_width]
         values_met, keys_met = torch.split(met, sizes, dim=-2)
 
-        ridge = self.ridges().unsqueeze(1)
+        ridge = self.ridges()[:, None, None]
         solved = self.method(Systems(keys_met, left.carried, strength, key, ridge), query)
         reads = left.carried.unsqueeze(-1) * (solved @ values_met.mT)
         reads = reads + (strength * (solved @ key.mT)) @ value
         if left.initial is not None:
-            start = self.initial_values
+            start = self.initial_values.unsqueeze(1)
             reads = reads + left.initial.unsqueeze(-1) * (solved @ start.mT)
         values_after, keys_after = torch.split(moments, sizes, dim=-2)
         next_state = {"value_moments": values_after, "key_moments": keys_after}
-        return unfold(reads, steps), next_state
+        return reads.flatten(2, 3)[:, :, :steps].transpose(1, 2), next_state
 
     def _accumulate(
         self, moments: Tensor, rows: Tensor, key: Tensor, strength: Tensor, left: Coefficients
     ) -> tuple[Tensor, Tensor]:
-        """The stacked moments V and G that every chunk meets, `[N, B, H, V + K, K]`, and the last.
+        """The stacked moments V and G that every chunk meets, `[B, H, N, V + K, K]`, and the last.
 
-        `rows` `[N, B, H, C, V + K]` are what each token adds along its key.
+        `rows` `[B, H, N, C, V + K]` are what each token adds along its key.
         """
         writes = rows.mT @ (strength[..., -1, :].unsqueeze(-1) * key)
         if left.initial is not None:
             start = functional.pad(self.initial_values, (0, 0, 0, self.heads.key_width))
-            writes = writes + left.initial[..., -1, None, None] * start
+            writes = writes + left.initial[..., -1, None, None] * start.unsqueeze(1)
         carried = left.carried[..., -1, None, None]
         met = []
-        for written, kept in zip(writes.unbind(0), carried.unbind(0), strict=True):
+        for written, kept in zip(writes.unbind(2), carried.unbind(2), strict=True):
             met.append(moments)
             moments = kept * moments + written
-        return torch.stack(met), moments
+        return torch.stack(met, dim=2), moments
 
 
 def _what_is_left(gates: Gates, reset: Tensor | None) -> Coefficients:
     """The coefficients of the moments; of a single token without the general machinery."""
-    if gates.log_retention.shape[::3] == (1, 1) and reset is None:
+    if gates.log_retention.shape[2:] == (1, 1) and reset is None:
         ones = torch.ones_like(gates.log_retention).unsqueeze(-1)
         return Coefficients(ones, gates.log_retention.exp(), None)
     return ChunkDecay(gates.log_retention, reset).after_write()

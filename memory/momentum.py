@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from .checks import check_at_least
 from .chunk_writes import ChunkWrites, run_writes
-from .chunks import fold, unfold
+from .chunks import fold
 from .decay import ChunkDecay, Coefficients, met_next
 from .heads import Heads
 from .inner_products import inner_products, own_products
@@ -90,7 +90,7 @@ class ExactMomentum(Solver):
         reset = None if reset is None else fold(reset.unsqueeze(-1), self.chunk_size)
         writes = self._chunk_writes(tokens, gates, reset)
         reads, _, both = run_writes(writes, torch.cat([weights, momentum], dim=-1))
-        reads = unfold(reads, steps)
+        reads = reads.flatten(2, 3)[:, :, :steps].transpose(1, 2)
         weights, momentum = both.chunk(2, dim=-1)
         # Copies, so that neither leaf keeps the other's memory alive.
         return reads, {"weights": weights.contiguous(), "momentum": momentum.contiguous()}
@@ -147,7 +147,7 @@ class ExactMomentum(Solver):
             ),
             moved=moved,
         )
-        start = self.initial_weights
+        start = self.initial_weights.unsqueeze(1)
         if mixing.initial is not None:
             started = mixing.initial[..., -1, None, None] * start
             writes = writes._replace(

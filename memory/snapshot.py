@@ -91,15 +91,15 @@ class SnapshotChannel(ChannelSolver):
         parts = (end.writes, end.transition, taken_writes, taken_transition, at_end.carried)
         met, met_snapshots = [], []
         for writes, transition, take, take_transition, kept in zip(
-            *(part.unbind(0) for part in parts), strict=True
+            *(part.unbind(2) for part in parts), strict=True
         ):
             met.append(weights)
             met_snapshots.append(snapshot)
             snapshot = take + weights @ take_transition + kept * snapshot
             weights = writes + weights @ transition
 
-        live = reads.reads + reads.probes @ torch.stack(met).mT
-        kept_reads = query @ torch.stack(met_snapshots).mT
+        live = reads.reads + reads.probes @ torch.stack(met, dim=2).mT
+        kept_reads = query @ torch.stack(met_snapshots, dim=2).mT
         outputs = at_reads.committed * live + at_reads.carried * kept_reads
         outputs = outputs + at_reads.initial * (query @ initial.mT)
         steps = edits.query.shape[1] // self.edits_per_token
@@ -108,7 +108,7 @@ class SnapshotChannel(ChannelSolver):
     def _fold_events(
         self, edits: Edits, reset: Tensor | None, commit: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Chunks `[N, B, 1, C]` of resets, at a token's first edit, and commits, at its last."""
+        """Chunks `[B, 1, N, C]` of resets, at a token's first edit, and commits, at its last."""
         count = self.edits_per_token
         batch, num_edits = edits.query.shape[:2]
         nowhere = edits.query.new_zeros(batch, num_edits // count, dtype=torch.bool)

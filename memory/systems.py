@@ -22,23 +22,23 @@ class Systems(NamedTuple):
     """Symmetric positive definite systems, in the shapes of N chunks of C tokens."""
 
     met: Tensor
-    """G_in `[N, B, H, K, K]`"""
+    """G_in `[B, H, N, K, K]`"""
     carried: Tensor
-    """`[N, B, H, C]`"""
+    """`[B, H, N, C]`"""
     strength: Tensor
-    """`[N, B, H, C, C]`, zero for j > t"""
+    """`[B, H, N, C, C]`, zero for j > t"""
     key: Tensor
-    """`[N, B, H, C, K]`"""
+    """`[B, H, N, C, K]`"""
     ridge: Tensor
-    """The diagonal of Lambda, `[H, 1, K]`"""
+    """The diagonal of Lambda, `[H, 1, 1, K]`"""
 
     def apply(self, x: Tensor) -> Tensor:
-        """(G_t + Lambda) x_t for `x` `[N, B, H, C, K]`, in two products for all tokens."""
+        """(G_t + Lambda) x_t for `x` `[B, H, N, C, K]`, in two products for all tokens."""
         written = (self.strength * (x @ self.key.mT)) @ self.key
         return self.carried.unsqueeze(-1) * (x @ self.met) + written + self.ridge * x
 
     def matrices(self) -> Tensor:
-        """G_t + Lambda `[N, B, H, C, K, K]`."""
+        """G_t + Lambda `[B, H, N, C, K, K]`."""
         outer = (self.key.unsqueeze(-1) * self.key.unsqueeze(-2)).flatten(-2)
         written = torch.unflatten(self.strength @ outer, -1, self.met.shape[-2:])
         carried = self.carried[..., None, None] * self.met.unsqueeze(-3)
@@ -52,7 +52,7 @@ class SystemSolver(nn.Module, ABC):
     """
 
     def forward(self, systems: Systems, right: Tensor) -> Tensor:
-        """x_t `[N, B, H, C, K]` for right-hand sides `[N, B, H, C, K]`."""
+        """x_t `[B, H, N, C, K]` for right-hand sides `[B, H, N, C, K]`."""
         # torch.compile takes no function that has both modes, and asks for the reverse one only.
         by_hand = _ReverseSolve if torch.compiler.is_compiling() else _ImplicitSolve
         x: Tensor = by_hand.apply(self, right, *systems)  # type: ignore[no-untyped-call]
@@ -113,7 +113,7 @@ def _pull_back(
         -(y * (x @ met)).sum(-1),
         -x_scores * y_scores,
         -for_key,
-        -(x * y).sum((0, 1, 3)).unsqueeze(1),
+        -(x * y).sum((0, 2, 3)).unsqueeze(1).unsqueeze(1),
     )
 
 
@@ -163,7 +163,7 @@ class _ImplicitSolve(torch.autograd.Function):
 
 
 def conjugate_gradient(systems: Systems, right: Tensor, num_iterations: int) -> Tensor:
-    """The iterate x_t `[N, B, H, C, K]` after `num_iterations`; a solved system stands still."""
+    """The iterate x_t `[B, H, N, C, K]` after `num_iterations`; a solved system stands still."""
     x = torch.zeros_like(right)
     residual = direction = right
     size = residual.square().sum(-1, keepdim=True)

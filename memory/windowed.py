@@ -135,7 +135,7 @@ class ExactWindow(Solver):
         return key, value, full.squeeze(-1) > 0, window
 
     def _chunk_maps(self, query: Tensor, pairs: Pairs, decay: ChunkDecay) -> ChunkMaps:
-        """Of N chunks: queries `[N, B, H, C, K]`, pairs `[N, B, H, C c, ...]`."""
+        """Of N chunks: queries `[B, H, N, C, K]`, pairs `[B, H, N, C c, ...]`."""
         after = decay.after_write()
         met = after
         if self.objective.predicts_with != "decayed":
@@ -149,7 +149,7 @@ class ExactWindow(Solver):
         probes = after.carried.unsqueeze(-1) * query - scores @ erased
         writes = values.mT @ last_keys
         if after.initial is not None:
-            start = self.initial_weights
+            start = self.initial_weights.unsqueeze(1)
             reads = reads + after.initial.unsqueeze(-1) * (query @ start.mT)
             writes = writes + after.initial[..., -1, None, None] * start
         return ChunkMaps(writes, torch.diag_embed(kept) - erased.mT @ last_keys, reads, probes)
@@ -161,7 +161,7 @@ class ExactWindow(Solver):
         """
         key, value, weight = pairs
         if met.initial is not None:
-            start = self.initial_weights
+            start = self.initial_weights.unsqueeze(1)
             value = value - self._per_pair(met.initial, -1).unsqueeze(-1) * (key @ start.mT)
         earlier = self._per_pair(self._per_pair(met.writes.tril(-1), -1), -2)
         system = earlier * weight.unsqueeze(-2) * (key @ key.mT)

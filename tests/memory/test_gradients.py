@@ -48,9 +48,9 @@ def test_decayed_sums(width, moves, started):
     def run(kept: Tensor, moved: Tensor | None, *rest: Tensor) -> tuple[Tensor, ...]:
         return decayed_sums(Carry(kept, moved), *rest)
 
-    shares = (normal(3, 2, 1, width), normal(3, 2, 1, 1) if moves else None)
-    pairs = (normal(3, 2, 5, 2), normal(3, 2, 5, 4))
-    sources = (*shares, normal(2, 2, 4), *pairs, normal(3, 2, 2, 4) if started else None)
+    shares = (normal(2, 3, 1, width), normal(2, 3, 1, 1) if moves else None)
+    pairs = (normal(2, 3, 5, 2), normal(2, 3, 5, 4))
+    sources = (*shares, normal(2, 2, 4), *pairs, normal(2, 3, 2, 4) if started else None)
     assert torch.autograd.gradcheck(run, sources)
     assert torch.autograd.gradgradcheck(run, sources)
 
@@ -72,10 +72,10 @@ def test_delta_errors(chunks, moves, started):
     def run(kept: Tensor, moved: Tensor | None, *rest: Tensor) -> tuple[Tensor, ...]:
         return delta_errors(Carry(kept, moved), *rest)
 
-    shares = (normal(chunks, 2, 1, 2), normal(chunks, 2, 1, 1) if moves else None)
-    pairs = (normal(chunks, 2, 3, 2), normal(chunks, 2, 3, 2))
-    systems = (normal(chunks, 2, 3, 2), normal(chunks, 2, 3, 3))
-    start = normal(chunks, 2, 2, 2) if started else None
+    shares = (normal(2, chunks, 1, 2), normal(2, chunks, 1, 1) if moves else None)
+    pairs = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 2))
+    systems = (normal(2, chunks, 3, 2), normal(2, chunks, 3, 3))
+    start = normal(2, chunks, 2, 2) if started else None
     sources = (*shares, normal(2, 2, 2), *pairs, *systems, start)
     assert torch.autograd.gradcheck(run, sources)
     assert torch.autograd.gradgradcheck(run, sources)
